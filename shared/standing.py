@@ -1,0 +1,28 @@
+"""Where a scheduler stands in a run: exact totals after a batch.
+
+The simulator adds them up once, in task order, and sends them with every batch of results. They
+are the store's rollup: a redelivered batch brings the same standing again, never a second count.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Standing(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    tasks: int = 0
+    failed: int = 0
+    gpu_tasks: int = 0  # tasks of which a part ran on a GPU
+    total_time: float = 0.0
+    total_wait: float = 0.0
+    total_turnaround: float = 0.0
+    total_energy: float = 0.0
+    total_cost: float = 0.0
+    total_cost_cloud: float = 0.0
+    total_cost_electricity: float = 0.0
+    makespan: float = 0.0  # when the last task so far finishes, from the run's start
+    clock: float = 0.0  # arrival of the newest task
+    cpu_busy: list[float] = []  # seconds of work each CPU was given
+    gpu_busy: list[float] = []

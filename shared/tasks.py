@@ -1,0 +1,43 @@
+"""A batch of tasks and a batch of decisions, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# How many tasks back a parent may lie: the virtual cluster remembers this many finish times.
+DEPENDENCY_WINDOW = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """Columns of equal length; `parents` has the ids that each task waits for, or is empty
+    when no task of the batch waits."""
+
+    task_id: Integers
+    size: Floats
+    compute_intensity: Floats
+    memory_required: Floats
+    arrival_time: Floats
+    parents: Sequence[Sequence[int]] = ()
+
+    def __len__(self) -> int:
+        return len(self.task_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What a policy says about each task of a batch. A field left out gets its usual value:
+    the GPUs in rotation by task id, no model, no exploration."""
+
+    gpu_fraction: Floats
+    gpu: NDArray[np.integer] | None = None
+    model_version: int = 0
+    explored: NDArray[np.bool_] | None = None
+    probability: Floats | None = None
