@@ -69,11 +69,13 @@ class Envelope:
     state: dict[str, Any] | None = None  # tasks: the cursor after it; results: cluster, standing
 
     @property
+    def subject(self) -> str:
+        return ".".join(part for part in (self.kind, self.run, self.scheduler) if part)
+
+    @property
     def message_id(self) -> str:
         """The same batch always has the same id, whoever publishes it and however often."""
-        return ".".join(part for part in (self.kind, self.run, self.scheduler) if part) + (
-            f".{self.batch}"
-        )
+        return f"{self.subject}.{self.batch}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +101,9 @@ def encode(envelope: Envelope, rows: pa.RecordBatch) -> bytes:
     return bytes(sink.getvalue())
 
 
-def decode(body: bytes, kind: str) -> Batch:
-    """Read and check a message of one kind; Unreadable says what is wrong with it."""
+def decode(body: bytes, subject: str) -> Batch:
+    """Read and check the message of a subject; Unreadable says what is wrong with it."""
+    kind = subject.partition(".")[0]
     try:
         with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
             schema = reader.schema
@@ -119,14 +122,19 @@ def decode(body: bytes, kind: str) -> Batch:
             found = rows.schema.field(field.name).type
             raise Unreadable(f"column {field.name} is {found}, expected {field.type}")
     _check_values(rows, kind)
+    if envelope.subject != subject:
+        raise Unreadable(f"a message that belongs on {envelope.subject}")
     return Batch(envelope, rows)
 
 
-def peek(body: bytes, kind: str) -> Envelope:
+def peek(body: bytes, subject: str) -> Envelope:
     """Only the envelope, without reading the rows."""
     try:
         with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
-            return _envelope(reader.schema, kind)
+            envelope = _envelope(reader.schema, subject.partition(".")[0])
+        if envelope.subject != subject:
+            raise Unreadable(f"a message that belongs on {envelope.subject}")
+        return envelope
     except (pa.ArrowException, OSError, ValueError) as error:
         raise Unreadable(f"not an Arrow message: {error}") from None
 
@@ -150,7 +158,7 @@ def _envelope(schema: pa.Schema, kind: str) -> Envelope:
             scheduler=str(said.get("scheduler", "")),
             state=said.get("state"),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise Unreadable(f"the envelope is broken: {error!r}") from None
     if envelope.kind != kind:
         raise Unreadable(f"a message of kind {envelope.kind!r} where {kind!r} is expected")
@@ -162,7 +170,9 @@ def _envelope(schema: pa.Schema, kind: str) -> Envelope:
 def _check_values(rows: pa.RecordBatch, kind: str) -> None:
     if rows.num_rows == 0:
         raise Unreadable("a batch without rows")
-    if any(column.null_count for column in rows.columns):
+    if any(column.null_count for column in rows.columns) or (
+        rows.column("dependencies").flatten().null_count
+    ):
         raise Unreadable("a batch with missing values")
     tasks = tasks_of(rows)
     problem = task_problem(tasks)

@@ -177,9 +177,9 @@ class Workload(SpecModel):
     def _fill_from_preset(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
-        preset = PRESETS.get(data.get("preset", "hpc"))
-        if preset is None:  # the field's own validator says which ones exist
-            preset = PRESETS["hpc"]
+        name = data.get("preset", "hpc")
+        # A wrong name is the field's own validator's to report: it says which ones exist.
+        preset = PRESETS[name if isinstance(name, str) and name in PRESETS else "hpc"]
         given = data.get("mix")
         if given is None:
             given = {}
@@ -204,7 +204,7 @@ class RunSpec(SpecModel):
         default=None, ge=1, le=10**12, description="how many tasks to generate; none: endless"
     )
     pace: float | Literal["max"] = Field(
-        default=20, description="tasks per second of wall time, or `max`"
+        default=20.0, description="tasks per second of wall time, or `max`"
     )
     schedulers: tuple[str, ...] = Field(
         default=(), description="who competes; none: every scheduler that is deployed"
@@ -261,13 +261,13 @@ def read_mapping(path: Path) -> Any:
         raise SpecError([f"{path}: cannot be read: {error}"]) from None
     try:
         return json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
-    except (json.JSONDecodeError, yaml.YAMLError) as error:
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
         kind = "JSON" if path.suffix == ".json" else "YAML"
         raise SpecError([f"{path}: not valid {kind}: {error}"]) from None
 
 
 def check_scheduler_name(name: str) -> str:
-    if not re.match(SCHEDULER_NAME, name):
+    if not re.fullmatch(SCHEDULER_NAME, name):
         raise ValueError(
             f"{name!r} is no scheduler name: lower-case letters, digits and _, "
             "a letter first, at most 32"
@@ -307,8 +307,14 @@ _KINDS: dict[str, type[SpecModel]] = {
 
 def _explain(problem: Any) -> str:
     location = tuple(part for part in problem["loc"])
-    where = ".".join(str(part) for part in location if part not in _KINDS) or "spec"
-    if problem["type"] == "extra_forbidden":
+    unknown_key = problem["type"] == "extra_forbidden"
+    *above, last = location or ("spec",)
+    # The kind of a distribution is a part of the location, but no key of the spec.
+    path = [part for part in above if part not in _KINDS]
+    if unknown_key or last not in _KINDS:
+        path.append(last)
+    where = ".".join(str(part) for part in path)
+    if unknown_key:
         allowed = _fields_at(location[:-1])
         close = difflib.get_close_matches(str(location[-1]), allowed, n=1)
         hint = f" (did you mean {close[0]}?)" if close else ""

@@ -1,0 +1,129 @@
+"""Where an embedded arena lives: its folder, ports and secrets.
+
+The folder holds everything: NATS's streams, ClickHouse's tables, logs, the secrets made on first
+start, and, while the arena runs, `arena.json` with the addresses, so that other commands find it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from shared.errors import ArenaError
+
+DEFAULT_DATA_DIR = Path(".hybrid")
+NATS_USER = "arena"
+CLICKHOUSE_USER = "hybrid"
+
+
+class StartError(ArenaError):
+    """The arena cannot start; says what to do about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    gateway: int = 8000
+    nats: int = 4222
+    clickhouse: int = 8123
+
+    @classmethod
+    def free(cls) -> Ports:
+        """Ports that nobody uses now."""
+        held = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+        ports = [listening.getsockname()[1] for listening in held]
+        for listening in held:
+            listening.close()
+        return cls(*ports)
+
+    def check(self) -> None:
+        for name, port in asdict(self).items():
+            try:
+                socket.create_server(("127.0.0.1", port)).close()
+            except OSError as error:
+                raise StartError(
+                    f"port {port} for {name} cannot be used: {error.strerror}; choose another "
+                    f"with {_OPTIONS[name]}, or let --auto-ports find free ones"
+                ) from None
+
+
+_OPTIONS = {"gateway": "--port", "nats": "--nats-port", "clickhouse": "--clickhouse-port"}
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    nats: str
+    clickhouse: str
+    analyst: str
+
+    @classmethod
+    def load_or_make(cls, data_dir: Path) -> Secrets:
+        path = data_dir / "secrets.json"
+        if path.exists():
+            return cls(**json.loads(path.read_text()))
+        made = cls(*(secrets.token_urlsafe(24) for _ in range(3)))
+        _write_private(path, json.dumps(asdict(made)))
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """A running arena, as other commands need to know it."""
+
+    pid: int
+    data_dir: str
+    ports: Ports
+    secrets: Secrets
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.ports.gateway}"
+
+    def environment(self) -> dict[str, str]:
+        """The settings that every service of this arena gets."""
+        return {
+            "HYBRID_NATS_URL": f"nats://127.0.0.1:{self.ports.nats}",
+            "HYBRID_NATS_USER": NATS_USER,
+            "HYBRID_NATS_PASSWORD": self.secrets.nats,
+            "HYBRID_CLICKHOUSE_URL": f"http://127.0.0.1:{self.ports.clickhouse}",
+            "HYBRID_CLICKHOUSE_USER": CLICKHOUSE_USER,
+            "HYBRID_CLICKHOUSE_PASSWORD": self.secrets.clickhouse,
+        }
+
+    def save(self) -> None:
+        described = {
+            "pid": self.pid,
+            "data_dir": self.data_dir,
+            "ports": asdict(self.ports),
+            "secrets": asdict(self.secrets),
+        }
+        _write_private(Path(self.data_dir) / "arena.json", json.dumps(described))
+
+    def forget(self) -> None:
+        (Path(self.data_dir) / "arena.json").unlink(missing_ok=True)
+
+
+def find(data_dir: Path) -> Arena | None:
+    """The arena that runs in this folder, if one does."""
+    try:
+        said = json.loads((data_dir / "arena.json").read_text())
+        arena = Arena(
+            said["pid"], said["data_dir"], Ports(**said["ports"]), Secrets(**said["secrets"])
+        )
+        os.kill(arena.pid, 0)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return arena
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Only the owner may read it, from the first byte on."""
+    temporary = path.with_suffix(".tmp")
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+    temporary.replace(path)

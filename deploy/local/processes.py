@@ -1,0 +1,102 @@
+"""One supervised child process: started, watched, started again when it dies, stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import signal
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shared.logs import logger
+
+STOP_SECONDS = 15.0
+FIRST_DELAY, LONGEST_DELAY = 0.2, 5.0
+# A process that lived this long was well: its next death is a first one again.
+WELL_SECONDS = 30.0
+
+PR_SET_PDEATHSIG = 1
+
+log = logger()
+
+
+@dataclass(slots=True)
+class Child:
+    name: str
+    command: list[str]
+    environment: dict[str, str]
+    log_file: Path
+    restarts: int = 0
+    process: asyncio.subprocess.Process | None = None
+    _stopping: bool = False
+    _watcher: asyncio.Task[None] | None = field(default=None, repr=False)
+
+    @property
+    def pid(self) -> int | None:
+        running = self.process is not None and self.process.returncode is None
+        return self.process.pid if running and self.process else None
+
+    async def start(self) -> None:
+        await self._spawn()
+        self._watcher = asyncio.create_task(self._watch())
+
+    async def _spawn(self) -> None:
+        with self.log_file.open("ab") as output:
+            self.process = await asyncio.create_subprocess_exec(
+                *self.command,
+                env={**os.environ, **self.environment},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                # Ctrl-C goes to the supervisor alone, which stops the children in order.
+                start_new_session=True,
+                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+            )
+
+    async def _watch(self) -> None:
+        loop = asyncio.get_running_loop()
+        delay = FIRST_DELAY
+        while True:
+            assert self.process is not None
+            started = loop.time()
+            code = await self.process.wait()
+            if self._stopping:
+                return
+            if loop.time() - started > WELL_SECONDS:
+                delay = FIRST_DELAY
+            self.restarts += 1
+            log.warning(
+                "process died and is started again",
+                process=self.name,
+                exit_code=code,
+                log=str(self.log_file),
+            )
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, LONGEST_DELAY)
+            await self._spawn()
+
+    async def stop(self) -> None:
+        self._stopping = True
+        if self.pid is not None and self.process is not None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                await asyncio.wait_for(self.process.wait(), STOP_SECONDS)
+            except TimeoutError:
+                log.warning("process does not stop and is killed", process=self.name)
+                self.process.kill()
+                await self.process.wait()
+        if self._watcher is not None:
+            self._watcher.cancel()
+
+    def last_words(self, lines: int = 15) -> str:
+        try:
+            return "\n".join(self.log_file.read_text(errors="replace").splitlines()[-lines:])
+        except OSError:
+            return ""
+
+
+def _die_with_parent() -> None:
+    """Should the supervisor be killed, its children must not stay behind."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

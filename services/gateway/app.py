@@ -1,0 +1,92 @@
+"""The gateway service: the arena over HTTP, on port 8000."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request, Response
+from prometheus_client import CONTENT_TYPE_LATEST, Counter, Gauge, generate_latest
+
+from services.gateway import problems
+from services.gateway.control import Control
+from services.gateway.routes import make_router
+from shared.service import Service
+from shared.settings import Settings
+from shared.store.client import Store
+
+
+def make(settings: Settings) -> tuple[Service, FastAPI]:
+    service = Service("gateway", settings)
+    store = Store(settings)
+    control = Control(service)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        await service.start()
+        await service.bus.broker.start()
+        await service.after_start()
+        yield
+        await service.stop()
+        await service.bus.broker.stop()
+
+    app = FastAPI(
+        title="Hybrid ML Scheduler",
+        description="An arena for CPU/GPU schedulers: start runs, submit tasks, read the results.",
+        lifespan=lifespan,
+    )
+    app.include_router(make_router(service, control, store))
+    app.add_middleware(problems.BodyLimit, max_bytes=settings.gateway_max_body_bytes)
+    problems.install(app)
+    _add_metrics(app, service, control)
+    return service, app
+
+
+def _add_metrics(app: FastAPI, service: Service, control: Control) -> None:
+    requests = Counter(
+        "hybrid_http_requests_total", "Requests", ["method", "status"], registry=service.registry
+    )
+    seconds = Counter(
+        "hybrid_http_seconds_total", "Time spent on requests", registry=service.registry
+    )
+    lag = Gauge(
+        "hybrid_lag_messages",
+        "Messages a reader of the bus has still to deal with",
+        ["reader"],
+        registry=service.registry,
+    )
+    rejected = Gauge("hybrid_dead_letters", "Messages in REJECTED", registry=service.registry)
+
+    @app.middleware("http")
+    async def count(
+        request: Request, call_next: Callable[[Request], Awaitable[Response]]
+    ) -> Response:
+        started = time.perf_counter()
+        response = await call_next(request)
+        requests.labels(request.method, response.status_code).inc()
+        seconds.inc(time.perf_counter() - started)
+        return response
+
+    @app.get("/api/metrics", include_in_schema=False)
+    @app.get("/metrics", include_in_schema=False)
+    async def metrics() -> Response:
+        for reader, messages in (await control.lag()).items():
+            lag.labels(reader).set(messages)
+        rejected.set(await control.dead_letters())
+        return Response(generate_latest(service.registry), media_type=CONTENT_TYPE_LATEST)
+
+    @app.get("/health", include_in_schema=False)
+    async def health() -> Response:
+        """Of this process alone; /api/health is about the arena."""
+        report = await service.report()
+        return Response(
+            report.model_dump_json(),
+            200 if report.healthy else 503,
+            media_type="application/json",
+        )
+
+
+def main() -> None:
+    service, app = make(Settings())
+    service.run(app)

@@ -1,0 +1,139 @@
+"""Run control and task submission: what the HTTP interface does to the bus."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+
+from services.gateway.shapes import Accepted, Submission
+from shared import subjects
+from shared.batches import task_problem
+from shared.errors import Conflict, NotAllowed, NotFound, SpecError, Unavailable
+from shared.events import Event
+from shared.runs import RunBook, RunRecord, RunState
+from shared.service import Service
+from shared.spec import RunSpec
+from shared.stream import load_position
+from shared.tasks import Tasks
+from shared.workload import Cursor
+
+SUBMIT_SECONDS = 10.0
+
+
+class Control:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._bus = service.bus
+
+    @property
+    def _runs(self) -> RunBook:
+        return self._service.runs
+
+    async def start(self, data: Any) -> RunRecord:
+        """Start a run from plain data. Without a list of schedulers, all that are deployed."""
+        spec = RunSpec.parse(data)
+        deployed = await self.deployed()
+        if not spec.schedulers:
+            if not deployed:
+                raise Unavailable("no scheduler answers: deploy at least one worker")
+            spec = spec.model_copy(update={"schedulers": tuple(deployed)})
+        missing = [name for name in spec.schedulers if name not in deployed]
+        if missing:
+            raise SpecError(
+                [
+                    f"schedulers: {', '.join(missing)} not deployed; "
+                    f"deployed: {', '.join(deployed) or 'none'}"
+                ]
+            )
+        record = await self._runs.create(spec)
+        await self._tell(record, f"run {record.run} started with {', '.join(spec.schedulers)}")
+        return record
+
+    async def deployed(self) -> list[str]:
+        reports = await self._bus.roll_call()
+        return sorted({report.scheduler for report in reports if report.service == "scheduler"})
+
+    async def move(self, run: str | None, state: RunState) -> RunRecord:
+        record = await self.find(run, active=True)
+        moved = await self._runs.move(record.run, state)
+        await self._tell(moved, f"run {record.run} is {state}")
+        return moved
+
+    async def find(self, run: str | None, *, active: bool = False) -> RunRecord:
+        """The run of that id; without one the newest active run, else the newest."""
+        if run is not None:
+            return await self._runs.get(run)
+        records = await self._runs.refresh()
+        running = [record for record in records if record.active]
+        if running:
+            return running[-1]
+        if active or not records:
+            raise NotFound("no active run" if active else "no run yet")
+        return records[-1]
+
+    async def submit(self, submission: Submission) -> Accepted:
+        """Put a person's tasks into a run's stream; returns once the bus has them."""
+        record = await self.find(submission.run, active=True)
+        if not record.active:
+            raise NotAllowed(f"run {record.run} is {record.state}: it takes no more tasks")
+        try:
+            return await asyncio.wait_for(self._append(record, submission), SUBMIT_SECONDS)
+        except TimeoutError:
+            raise Unavailable(
+                f"the stream of tasks took none for {SUBMIT_SECONDS:.0f} s; try again later"
+            ) from None
+
+    async def _append(self, record: RunRecord, submission: Submission) -> Accepted:
+        while True:
+            position = await load_position(self._bus, record.run)
+            tasks = _number(submission, position.cursor)
+            if found := task_problem(tasks):
+                raise SpecError([found])
+            cursor = Cursor(
+                generated=position.cursor.generated,
+                next_task=position.cursor.next_task + len(tasks),
+                clock=position.cursor.clock,
+            )
+            batch = position.next_message(record.run, tasks, cursor)
+            try:
+                await self._bus.publish_batch(batch, after=position.sequence)
+            except Conflict:
+                continue
+            return Accepted(
+                run=record.run, batch=batch.envelope.batch, task_ids=tasks.task_id.tolist()
+            )
+
+    async def _tell(self, record: RunRecord, message: str) -> None:
+        note = Event(kind="run", service=self._bus.service, run=record.run, message=message)
+        stamp = f"{record.state}.{record.updated_at}"
+        await self._bus.tell(note, message_id=f"event.run.{record.run}.{stamp}")
+
+    async def lag(self) -> dict[str, int]:
+        """Messages that each durable reader has still to deal with, by stream and name."""
+        lag = {}
+        for stream in (subjects.TASKS, subjects.DECISIONS, subjects.RESULTS):
+            for info in await self._bus.stream.consumers_info(stream):
+                pending = (info.num_pending or 0) + (info.num_ack_pending or 0)
+                lag[f"{stream.lower()}/{info.name}"] = pending
+        return lag
+
+    async def dead_letters(self) -> int:
+        info = await self._bus.stream.stream_info(subjects.REJECTED)
+        return int(info.state.messages)
+
+
+def _number(submission: Submission, cursor: Cursor) -> Tasks:
+    count = len(submission.tasks)
+    given = submission.tasks
+    arrivals = [cursor.clock if t.arrival_time is None else t.arrival_time for t in given]
+    parents = [sorted(set(task.dependencies)) for task in given]
+    return Tasks(
+        task_id=np.arange(cursor.next_task, cursor.next_task + count, dtype=np.int64),
+        size=np.array([task.size for task in given]),
+        compute_intensity=np.array([task.compute_intensity for task in given]),
+        memory_required=np.array([task.memory_required for task in given]),
+        arrival_time=np.array(arrivals, dtype=np.float64),
+        parents=parents if any(parents) else (),
+    )

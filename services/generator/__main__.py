@@ -1,0 +1,3 @@
+from services.generator.app import main
+
+main()

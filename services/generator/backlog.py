@@ -1,0 +1,60 @@
+"""How far the generator may run ahead.
+
+Two limits. The lead over the *fastest* scheduler keeps pausing quick and memory flat; a slow
+scheduler lags alone. The fill of the streams is the hard one: before one is full, the generator
+waits for its slowest reader, whoever that is.
+"""
+
+from __future__ import annotations
+
+import time
+
+from nats.js import JetStreamContext
+
+from shared import subjects
+from shared.runs import RunRecord
+
+# A stream that is filled to this share stops the generator: there must be room for what the tasks
+# already accepted will still produce.
+FULL = 0.7
+LOOK_AGAIN_SECONDS = 0.5
+WATCHED = (subjects.TASKS, subjects.DECISIONS, subjects.RESULTS)
+
+
+class Backlog:
+    def __init__(self, stream: JetStreamContext, lead_batches: int) -> None:
+        self._stream = stream
+        self._lead_batches = lead_batches
+        self._room = 0
+        self._looked_at = 0.0
+
+    async def room(self, record: RunRecord) -> int:
+        """Batches that may be sent now. Asks the bus again when that many are gone."""
+        now = time.monotonic()
+        if self._room <= 0 or now - self._looked_at > LOOK_AGAIN_SECONDS:
+            self._room = await self._look(record)
+            self._looked_at = now
+        return max(self._room, 0)
+
+    def sent(self) -> None:
+        self._room -= 1
+
+    async def _look(self, record: RunRecord) -> int:
+        consumers = await self._stream.consumers_info(subjects.TASKS)
+        schedulers = {subjects.scheduler_durable(name) for name in record.spec.schedulers}
+        lags = [
+            (consumer.num_pending or 0) + (consumer.num_ack_pending or 0)
+            for consumer in consumers
+            if consumer.name in schedulers
+        ]
+        if not lags or await self._any_stream_full():
+            return 0
+        return self._lead_batches - min(lags)
+
+    async def _any_stream_full(self) -> bool:
+        for name in WATCHED:
+            info = await self._stream.stream_info(name)
+            limit = info.config.max_bytes or -1
+            if limit > 0 and info.state.bytes > FULL * limit:
+                return True
+        return False

@@ -1,0 +1,130 @@
+"""Keeps the streams short and finishes runs.
+
+TASKS and RESULTS hold a run's state in their last message per subject, so they cannot simply
+forget what was read. What every reader has acknowledged is purged here, up to that last message;
+a finished run's last messages go too, once nothing of it is on its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nats.js.api import ConsumerInfo
+from nats.js.errors import NotFoundError
+
+from shared import subjects
+from shared.bus import Bus
+from shared.events import Event
+from shared.runs import RunBook, RunRecord, RunState
+
+
+class Housekeeping:
+    def __init__(self, bus: Bus, runs: RunBook) -> None:
+        self._bus = bus
+        self._runs = runs
+
+    async def trim(self) -> None:
+        for stream in (subjects.TASKS, subjects.RESULTS):
+            readers = {
+                info.name: info
+                for info in await self._bus.stream.consumers_info(stream)
+                if info.config.durable_name
+            }
+            held = await self._subjects(stream, ">")
+            # Looked up after the subjects: a run is in the book before its first message.
+            by_run = {record.run: record for record in await self._runs.refresh()}
+            for subject, count in held.items():
+                record = by_run.get(subject.split(".")[1])
+                floor = read_by_all(stream, record, readers)
+                active = record is not None and record.active
+                if floor and (count > 1 or not active):
+                    await self._trim_subject(stream, subject, floor, keep_last=active)
+
+    async def reject_orphans(self) -> None:
+        """Decisions of a scheduler that no run knows have no reader: to the dead letters."""
+        held = await self._subjects(subjects.DECISIONS, ">")
+        records = await self._runs.refresh()
+        known = {name for record in records for name in record.spec.schedulers}
+        for subject, count in held.items():
+            scheduler = subject.split(".")[2]
+            for _ in range(count if scheduler not in known else 0):
+                await self._reject_first(subject, f"no run has a scheduler {scheduler!r}")
+
+    async def _reject_first(self, subject: str, reason: str) -> None:
+        stream = self._bus.stream
+        try:
+            message = await stream.get_msg(
+                subjects.DECISIONS, seq=1, subject=subject, direct=True, next=True
+            )
+        except NotFoundError:
+            return
+        sequence = message.seq or 0
+        await self._bus.reject(subject, subjects.DECISIONS, sequence, message.data or b"", reason)
+        await stream.delete_msg(subjects.DECISIONS, sequence)
+
+    async def _trim_subject(self, stream: str, subject: str, floor: int, keep_last: bool) -> None:
+        try:
+            last = await self._bus.stream.get_last_msg(stream, subject, direct=True)
+        except NotFoundError:
+            return
+        sequence = last.seq or 0
+        run = subject.split(".")[1]
+        if sequence > floor:
+            before = floor + 1
+        elif keep_last or await self._subjects(subjects.DECISIONS, f"decisions.{run}.*"):
+            before = sequence
+        else:
+            before = sequence + 1
+        await self._bus.stream.purge_stream(stream, seq=before, subject=subject)
+
+    async def _subjects(self, stream: str, pattern: str) -> dict[str, int]:
+        info = await self._bus.stream.stream_info(stream, subjects_filter=pattern)
+        return info.state.subjects or {}
+
+    async def complete(self, record: RunRecord) -> bool:
+        """Whether every scheduler has a stored result for every task; if so the run is over."""
+        tasks = await self._bus.last(subjects.tasks(record.run), subjects.TASKS)
+        if tasks is None or not await self._stored(subjects.TASKS, tasks.sequence):
+            return False
+        newest = 0
+        for scheduler in record.spec.schedulers:
+            last = await self._bus.last(subjects.results(record.run, scheduler), subjects.RESULTS)
+            if last is None or last.envelope.batch < tasks.envelope.batch:
+                return False
+            newest = max(newest, last.sequence)
+        if not await self._stored(subjects.RESULTS, newest):
+            return False
+        await self._runs.move(record.run, RunState.COMPLETED)
+        note = Event(
+            kind="run",
+            service=self._bus.service,
+            run=record.run,
+            message=f"run {record.run} is complete: every task has its results",
+        )
+        await self._bus.tell(note, message_id=f"event.run.{record.run}.completed")
+        return True
+
+    async def _stored(self, stream: str, sequence: int) -> bool:
+        try:
+            info = await self._bus.stream.consumer_info(stream, subjects.RECORDER_DURABLE)
+        except NotFoundError:
+            return False
+        return acknowledged(info) >= sequence
+
+
+def acknowledged(info: ConsumerInfo) -> int:
+    """Everything up to this stream sequence is done with."""
+    return (info.ack_floor.stream_seq if info.ack_floor else 0) or 0
+
+
+def read_by_all(
+    stream: str, record: RunRecord | None, readers: dict[str, ConsumerInfo]
+) -> int:
+    """The sequence up to which all who must read this run's messages have; 0 if one is missing."""
+    needed: Iterable[str]
+    if stream == subjects.TASKS and record is not None:
+        schedulers = [subjects.scheduler_durable(name) for name in record.spec.schedulers]
+        needed = [subjects.RECORDER_DURABLE, *schedulers]
+    else:
+        needed = {subjects.RECORDER_DURABLE, *readers}
+    return min(acknowledged(readers[name]) if name in readers else 0 for name in needed)

@@ -1,0 +1,30 @@
+"""How many tasks are due at a moment, for a pace in tasks per second."""
+
+from __future__ import annotations
+
+# After a hold-up no more than this many seconds' worth is made up for.
+CATCH_UP_SECONDS = 1.0
+
+
+class Pacer:
+    def __init__(self, pace: float | str, batch_tasks: int, now: float) -> None:
+        self._pace = None if isinstance(pace, str) else pace
+        self._batch_tasks = batch_tasks
+        self._credit_at = now
+
+    def due(self, now: float) -> int:
+        """Tasks that may go out now; at most one batch."""
+        if self._pace is None:
+            return self._batch_tasks
+        self._credit_at = max(self._credit_at, now - CATCH_UP_SECONDS)
+        return min(int((now - self._credit_at) * self._pace + 1e-9), self._batch_tasks)
+
+    def sent(self, count: int) -> None:
+        if self._pace is not None:
+            self._credit_at += count / self._pace
+
+    def wait(self, now: float, tick: float) -> float:
+        """Seconds until something is due, but never less than a tick: batches, not single tasks."""
+        if self._pace is None:
+            return 0.0
+        return max(self._credit_at + 1.0 / self._pace - now, tick)

@@ -1,0 +1,3 @@
+from services.recorder.app import main
+
+main()

@@ -1,0 +1,197 @@
+"""The recorder service: everything on the bus into ClickHouse, then acknowledged.
+
+Messages that arrive together share one insert. A message is acknowledged only after ClickHouse
+has stored it; one that cannot be read goes to the dead letters without holding up the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from typing import Annotated, Any, TypeVar
+
+import pyarrow as pa
+from faststream import Context
+from faststream.nats import PullSub
+from faststream.nats.message import NatsBatchMessage
+from nats.aio.msg import Msg
+from nats.js.kv import KV_OP
+from prometheus_client import Counter
+from pydantic import ValidationError
+
+from services.recorder import rows
+from shared import batches, subjects
+from shared.batches import Batch
+from shared.bus import existing
+from shared.errors import NotFound, Unreadable
+from shared.events import Event
+from shared.logs import logger
+from shared.runs import RunRecord, read_record
+from shared.service import Service
+from shared.settings import Settings
+from shared.store.client import Store
+
+Messages = Annotated[NatsBatchMessage, Context("message")]
+Read = TypeVar("Read")
+
+log = logger()
+
+
+class Recorder:
+    def __init__(self, service: Service, store: Store) -> None:
+        self._service = service
+        self._store = store
+        self._stored = Counter(
+            "hybrid_stored_rows_total", "Rows stored", ["table"], registry=service.registry
+        )
+        self._seconds = Counter(
+            "hybrid_store_seconds_total", "Time in inserts", registry=service.registry
+        )
+
+    async def read(
+        self, messages: Sequence[Msg], reader: Callable[[Msg], Read | None]
+    ) -> list[Read]:
+        """What the messages say; those that say nothing readable become dead letters."""
+        understood = []
+        for message in messages:
+            try:
+                said = reader(message)
+                if isinstance(said, Batch):
+                    await self._must_be_known(said.envelope.run)
+            except Unreadable as error:
+                place = message.metadata
+                await self._service.bus.reject(
+                    message.subject, place.stream, place.sequence.stream, message.data, str(error)
+                )
+                continue
+            if said is not None:
+                understood.append(said)
+        return understood
+
+    async def _must_be_known(self, run: str) -> None:
+        try:
+            await self._service.runs.spec(run)
+        except NotFound as error:
+            raise Unreadable(str(error)) from None
+
+    async def insert(self, messages: Sequence[Msg], tables: dict[str, pa.Table | None]) -> None:
+        """The same messages together give the same token; other groupings replace row by row."""
+        places = ",".join(str(message.metadata.sequence.stream) for message in messages)
+        token = blake2b(f"{messages[0].metadata.stream}:{places}".encode()).hexdigest()[:32]
+        for name, table in tables.items():
+            if table is not None and table.num_rows:
+                started = time.perf_counter()
+                await asyncio.to_thread(self._store.insert, name, table, token=token)
+                self._seconds.inc(time.perf_counter() - started)
+                self._stored.labels(name).inc(table.num_rows)
+
+
+def read_batch(message: Msg) -> Batch:
+    batch = batches.decode(message.data, message.subject)
+    if batch.envelope.kind == "results":
+        rows.standing_of(batch)
+    rows.moment(batch.envelope.published_at)
+    return batch
+
+
+def read_run(message: Msg) -> tuple[int, RunRecord] | None:
+    if KV_OP in (message.headers or {}):
+        return None
+    record = read_record(message.data)
+    if record is None:
+        raise Unreadable("not a run record")
+    return message.metadata.sequence.stream, record
+
+
+def read_event(message: Msg) -> tuple[int, Event]:
+    try:
+        event = Event.model_validate_json(message.data)
+        rows.moment(event.at)
+    except ValidationError as error:
+        raise Unreadable(f"not an event: {error.errors()[0]['msg']}") from None
+    return message.metadata.sequence.stream, event
+
+
+def make(settings: Settings) -> Service:
+    service = Service("recorder", settings)
+    store = Store(settings)
+    recorder = Recorder(service, store)
+    sources = {
+        subjects.TASKS: "tasks.*",
+        subjects.RESULTS: "results.*.*",
+        subjects.EVENTS: "events.*",
+        subjects.RUNS_STREAM: subjects.RUNS_SUBJECTS,
+    }
+    durables = {
+        stream: subjects.durable(subjects.RECORDER_DURABLE, subject, settings, pending=1024)
+        for stream, subject in sources.items()
+    }
+
+    async def prepare() -> None:
+        for stream, durable in durables.items():
+            await service.bus.make_durable(stream, durable)
+        while True:
+            try:
+                await asyncio.to_thread(store.migrate)
+                return
+            except Exception as error:
+                log.warning("waiting for ClickHouse", error=str(error))
+                await asyncio.sleep(1)
+
+    async def check_clickhouse() -> str | None:
+        return await asyncio.to_thread(store.ping)
+
+    service.prepare.append(prepare)
+    service.checks["clickhouse"] = check_clickhouse
+
+    def subscriber(stream: str, title: str) -> Any:
+        return service.bus.broker.subscriber(
+            sources[stream],
+            stream=existing(stream),
+            durable=subjects.RECORDER_DURABLE,
+            config=durables[stream],
+            pull_sub=PullSub(
+                batch_size=settings.record_messages,
+                timeout=settings.record_linger.total_seconds(),
+                batch=True,
+            ),
+            title=title,
+        )
+
+    @subscriber(subjects.TASKS, "Tasks, stored")
+    async def on_tasks(body: list[bytes], message: Messages) -> None:
+        messages = message.raw_message
+        if known := await recorder.read(messages, read_batch):
+            await recorder.insert(messages, {"tasks": rows.task_table(known)})
+
+    @subscriber(subjects.RESULTS, "Results, stored")
+    async def on_results(body: list[bytes], message: Messages) -> None:
+        messages = message.raw_message
+        if known := await recorder.read(messages, read_batch):
+            tables = {
+                "scheduler_results": rows.result_table(known),
+                "training_data": rows.training_table(known),
+                # Last: a standing in the store means that its results are there.
+                "standings": rows.standing_table(known),
+            }
+            await recorder.insert(messages, tables)
+
+    @subscriber(subjects.EVENTS, "Events, stored")
+    async def on_events(body: list[bytes], message: Messages) -> None:
+        messages = message.raw_message
+        if known := await recorder.read(messages, read_event):
+            await recorder.insert(messages, {"events": rows.event_table(known)})
+
+    @subscriber(subjects.RUNS_STREAM, "Runs, stored")
+    async def on_runs(body: list[bytes], message: Messages) -> None:
+        messages = message.raw_message
+        if known := await recorder.read(messages, read_run):
+            await recorder.insert(messages, {"runs": rows.run_table(known)})
+
+    return service
+
+
+def main() -> None:
+    make(Settings()).run()

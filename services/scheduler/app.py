@@ -1,0 +1,76 @@
+"""The scheduler service: one policy, any number of replicas, all on one durable consumer."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from faststream.nats import PullSub
+from faststream.nats.annotations import NatsMessage
+from prometheus_client import Counter
+
+from services.scheduler import policy as policies
+from services.scheduler.worker import decide
+from shared import batches, subjects
+from shared.bus import existing
+from shared.errors import NotFound, Unreadable
+from shared.events import Event
+from shared.service import Service
+from shared.settings import Settings
+
+
+def make(settings: Settings) -> Service:
+    policy = policies.load(settings.policy)
+    service = Service("scheduler", settings, scheduler=policy.name)
+    bus = service.bus
+    decided = Counter("hybrid_decided_tasks_total", "Tasks decided", registry=service.registry)
+    seconds = Counter("hybrid_decide_seconds_total", "Time in policy", registry=service.registry)
+    durable = subjects.durable(subjects.scheduler_durable(policy.name), "tasks.*", settings)
+
+    async def prepare() -> None:
+        await bus.make_durable(subjects.TASKS, durable)
+
+    service.prepare.append(prepare)
+
+    @bus.broker.subscriber(
+        "tasks.*",
+        stream=existing(subjects.TASKS),
+        durable=durable.durable_name,
+        config=durable,
+        pull_sub=PullSub(batch_size=4, timeout=1),
+        title="Tasks",
+        description="Arrow batches of tasks, decided and sent on as `decisions.<run>.<scheduler>`",
+    )
+    async def on_tasks(body: bytes, message: NatsMessage) -> None:
+        batch = batches.decode(body, message.raw_message.subject)
+        run = batch.envelope.run
+        try:
+            spec = await service.runs.spec(run)
+        except NotFound as error:
+            raise Unreadable(str(error)) from None
+        if policy.name not in spec.schedulers:
+            return
+        started = time.perf_counter()
+        try:
+            decision = decide(batch, policy, spec)
+        except Exception as error:
+            # The batch is tried again: a mended worker goes on where this one could not.
+            note = f"{policy.name} cannot decide batch {batch.envelope.batch}: {error!r}"
+            await bus.tell(
+                Event(kind="policy_failed", service="scheduler", run=run, message=note[:2000]),
+                message_id=f"event.policy.{run}.{policy.name}.{batch.envelope.batch}",
+            )
+            raise
+        seconds.inc(time.perf_counter() - started)
+        await bus.publish_batch(decision)
+        decided.inc(batch.rows.num_rows)
+
+    return service
+
+
+def main() -> None:
+    try:
+        service = make(Settings())
+    except policies.PolicyError as error:
+        sys.exit(str(error))
+    service.run()

@@ -1,0 +1,3 @@
+from services.simulator.app import main
+
+main()

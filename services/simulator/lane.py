@@ -1,0 +1,149 @@
+"""One scheduler's decisions, put in order and simulated, batch after batch.
+
+Replicas of a worker deliver out of order, redeliveries come twice, another simulator may have
+gone ahead. A lane sorts that out: it applies batch k of a run only after batch k - 1, publishes
+rows and cluster in one compare-and-set message, and only then acknowledges the decision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from prometheus_client import Counter
+
+from services.simulator.simulation import Simulation
+from shared import subjects
+from shared.batches import Batch
+from shared.bus import Bus
+from shared.errors import Conflict, NotFound, Unreadable
+from shared.runs import RunBook
+
+# Batches that came too early are kept, unacknowledged, up to this many per run; the ones beyond
+# are given back to the bus. A worker that died holds up its batch for `ack_wait` seconds, and the
+# other workers go on meanwhile.
+EARLY_BATCHES = 128
+# Runs whose cluster is kept in memory; the others are read back from the bus when needed.
+KEPT_RUNS = 64
+
+
+class Delivery(Protocol):
+    """A delivered message, as far as a lane cares."""
+
+    async def ack(self) -> None: ...
+    async def nack(self, delay: float | None = None) -> None: ...
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a run has come in this lane."""
+
+    simulation: Simulation
+    last_sequence: int  # in RESULTS, of the message that holds this simulation
+    early: dict[int, tuple[Batch, Delivery]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Counters:
+    results: Counter
+    seconds: Counter
+
+
+class Lane:
+    def __init__(self, scheduler: str, bus: Bus, runs: RunBook, counters: Counters) -> None:
+        self.scheduler = scheduler
+        self._bus = bus
+        self._runs = runs
+        self._counters = counters
+        self._progress: OrderedDict[str, Progress] = OrderedDict()
+        self._lock = asyncio.Lock()
+
+    async def offer(self, batch: Batch, delivery: Delivery) -> None:
+        """Take a decision in. Raises Unreadable for one that can never be simulated."""
+        run = batch.envelope.run
+        async with self._lock:
+            progress = await self._load(run)
+            number, due = batch.envelope.batch, progress.simulation.next_batch
+            if number > due:
+                await self._keep(progress, number, batch, delivery)
+                return
+            await self._apply(progress, batch, delivery)
+            while early := progress.early.pop(progress.simulation.next_batch, None):
+                try:
+                    await self._apply(progress, *early)
+                except Unreadable:  # comes back as the batch that is due, and is rejected then
+                    await early[1].nack()
+                    break
+
+    async def _load(self, run: str) -> Progress:
+        if run in self._progress:
+            self._progress.move_to_end(run)
+            return self._progress[run]
+        try:
+            spec = await self._runs.spec(run)
+        except NotFound as error:
+            raise Unreadable(str(error)) from None
+        if self.scheduler not in spec.schedulers:
+            raise Unreadable(f"{self.scheduler} does not take part in run {run}")
+        last = await self._bus.last(subjects.results(run, self.scheduler), subjects.RESULTS)
+        if last is None:
+            progress = Progress(Simulation.new(spec), 0)
+        else:
+            progress = Progress(Simulation.after(spec, last.envelope), last.sequence)
+        self._progress[run] = progress
+        if len(self._progress) > KEPT_RUNS:
+            _, old = self._progress.popitem(last=False)
+            await self._give_back(old)
+        return progress
+
+    async def _keep(self, progress: Progress, number: int, batch: Batch, new: Delivery) -> None:
+        if number in progress.early or len(progress.early) < EARLY_BATCHES:
+            # A redelivery takes the place of the delivery whose time ran out.
+            progress.early[number] = (batch, new)
+        else:
+            await new.nack(delay=self._bus.settings.ack_wait.total_seconds() / 2)
+
+    async def _apply(self, progress: Progress, batch: Batch, delivery: Delivery) -> None:
+        """Simulate the batch if it is the next one, and acknowledge it."""
+        while batch.envelope.batch == progress.simulation.next_batch:
+            started = time.perf_counter()
+            rows, after = progress.simulation.advance(batch.rows)
+            envelope = replace(batch.envelope, kind="results", state=after.state())
+            self._counters.seconds.inc(time.perf_counter() - started)
+            try:
+                sequence = await self._bus.publish_batch(
+                    Batch(envelope, rows), after=progress.last_sequence
+                )
+            except Conflict:
+                await self._reload(progress, batch.envelope.run)
+                continue
+            progress.simulation, progress.last_sequence = after, sequence
+            self._counters.results.inc(rows.num_rows)
+        if batch.envelope.batch > progress.simulation.next_batch:  # after a reload
+            await self._keep(progress, batch.envelope.batch, batch, delivery)
+        else:
+            await delivery.ack()
+
+    async def _reload(self, progress: Progress, run: str) -> None:
+        """Another simulator went ahead (or garbage was in the way): go on from what the bus has."""
+        last = await self._bus.last(subjects.results(run, self.scheduler), subjects.RESULTS)
+        spec = progress.simulation.spec
+        if last is None:
+            progress.simulation, progress.last_sequence = Simulation.new(spec), 0
+        else:
+            progress.simulation = Simulation.after(spec, last.envelope)
+            progress.last_sequence = last.sequence
+
+    async def close(self) -> None:
+        """Give everything back that waits, so that the next owner gets it at once."""
+        for progress in self._progress.values():
+            await self._give_back(progress)
+        self._progress.clear()
+
+    async def _give_back(self, progress: Progress) -> None:
+        for _, delivery in progress.early.values():
+            await delivery.nack()
+        progress.early.clear()

@@ -1,0 +1,329 @@
+"""The bus: publishing that is acknowledged, sequences that cannot fork, dead letters, roll calls.
+
+Every publish waits for the stream's acknowledgement and is retried under the same message id
+until it is stored, so a caller may acknowledge its own input as soon as `publish` returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import nats.errors
+import nats.js.errors
+from faststream import AckPolicy, BaseMiddleware
+from faststream.exceptions import HandlerException
+from faststream.message import StreamMessage
+from faststream.nats import JStream, NatsBroker
+from faststream.nats.message import NatsBatchMessage, NatsMessage
+from nats.aio.msg import Msg
+from nats.js import JetStreamContext
+from nats.js.api import ConsumerConfig, Header
+from prometheus_client import CollectorRegistry, Counter
+
+from shared import batches, subjects
+from shared.errors import Conflict, Unavailable, Unreadable
+from shared.events import Event, ServiceReport
+from shared.logs import logger
+from shared.settings import Settings
+
+WRONG_LAST_SEQUENCE = 10071
+STREAM_FULL = {10077, 10122, 10123}  # bytes, messages, messages of a subject
+
+# What a server that restarts, or a connection that is being made again, shows itself as.
+PASSING = (
+    nats.errors.Error,
+    asyncio.TimeoutError,
+    ConnectionError,
+)
+
+log = logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """The newest message of a subject: its place in the stream and what it says of itself."""
+
+    sequence: int
+    envelope: batches.Envelope
+
+
+class Bus:
+    def __init__(self, settings: Settings, service: str, registry: CollectorRegistry) -> None:
+        self.settings = settings
+        self.service = service
+        self.broker = NatsBroker(
+            _with_credentials(settings),
+            name=service,
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=1,
+            connect_timeout=5,
+            ping_interval=10,
+            ack_policy=AckPolicy.NACK_ON_ERROR,
+            middlewares=[DeadLetters(self)],
+            decoder=_raw,
+            logger=None,
+            error_cb=_log_connection_error,
+            graceful_timeout=10,
+        )
+        self._rejected = Counter(
+            "hybrid_rejected_messages_total",
+            "Messages that went to the dead letters",
+            ["service"],
+            registry=registry,
+        )
+        self._full = Counter(
+            "hybrid_stream_full_total",
+            "Publishes that had to wait because the stream was full",
+            ["stream"],
+            registry=registry,
+        )
+
+    @property
+    def stream(self) -> JetStreamContext:
+        context = self.broker.config.connection_state.stream
+        assert isinstance(context, JetStreamContext)
+        return context
+
+    @property
+    def connected(self) -> bool:
+        client = self.broker._connection
+        return client is not None and bool(client.is_connected)
+
+    async def connect(self) -> None:
+        """Connect, waiting for the server as long as it takes, and make the streams."""
+        while True:
+            try:
+                await self.broker.connect()
+                await self._make_streams()
+                return
+            except PASSING as error:
+                log.warning("waiting for NATS", url=_shown(self.settings), error=repr(error))
+                await asyncio.sleep(1)
+
+    async def _make_streams(self) -> None:
+        for config in subjects.streams(self.settings):
+            assert config.name is not None
+            try:
+                await self.stream.stream_info(config.name)
+                await self.stream.update_stream(config)
+            except nats.js.errors.NotFoundError:
+                await self.stream.add_stream(config)
+
+    async def make_durable(self, stream: str, config: ConsumerConfig) -> None:
+        """Make a durable consumer, or bring an existing one up to this configuration."""
+        await self.stream.add_consumer(stream, config)
+
+    async def publish(
+        self,
+        subject: str,
+        body: bytes,
+        *,
+        stream: str,
+        message_id: str,
+        after: int | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> int:
+        """Publish until the stream has it; returns its sequence number.
+
+        With `after` (the sequence of the subject's last message, 0 for none) the message is stored
+        only as the next one behind it. Conflict means that another one is there already; if that
+        is this very message, published by an attempt whose answer was lost, all is well.
+        """
+        sent = {**(headers or {}), Header.MSG_ID: message_id}
+        if after is not None:
+            sent[Header.EXPECTED_LAST_SUBJECT_SEQUENCE] = str(after)
+        delay = 0.05
+        while True:
+            try:
+                ack = await self.stream.publish(
+                    subject,
+                    body,
+                    timeout=self.settings.publish_timeout.total_seconds(),
+                    stream=stream,
+                    headers=sent,
+                )
+                return int(ack.seq)
+            except nats.js.errors.APIError as error:
+                if error.err_code == WRONG_LAST_SEQUENCE:
+                    return await self._resolve_conflict(subject, stream, message_id)
+                if error.err_code in STREAM_FULL:
+                    self._full.labels(stream).inc()
+                elif error.code is not None and error.code < 500:
+                    raise
+            except PASSING as error:
+                log.warning("publish is retried", subject=subject, error=repr(error))
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, 1.0)
+
+    async def _resolve_conflict(self, subject: str, stream: str, message_id: str) -> int:
+        last = await self.stream.get_last_msg(stream, subject, direct=True)
+        if (last.headers or {}).get(Header.MSG_ID) == message_id and last.seq is not None:
+            return last.seq
+        raise Conflict(f"{subject} was advanced by another instance")
+
+    async def publish_batch(self, batch: batches.Batch, *, after: int | None = None) -> int:
+        envelope = batch.envelope
+        return await self.publish(
+            envelope.subject,
+            batches.encode(envelope, batch.rows),
+            stream=envelope.kind.upper(),
+            message_id=envelope.message_id,
+            after=after,
+        )
+
+    async def last(self, subject: str, stream: str) -> Last | None:
+        """The newest message of a subject that can be read.
+
+        Garbage behind it is moved to the dead letters: whoever continues the sequence must not
+        stumble over it.
+        """
+        while True:
+            try:
+                message = await self.stream.get_last_msg(stream, subject, direct=True)
+            except nats.js.errors.NotFoundError:
+                return None
+            sequence = message.seq or 0
+            try:
+                return Last(sequence, batches.peek(message.data or b"", subject))
+            except Unreadable as error:
+                await self.reject(subject, stream, sequence, message.data or b"", str(error))
+                await self.stream.delete_msg(stream, sequence)
+
+    async def reject(
+        self, subject: str, stream: str, sequence: int, body: bytes, reason: str
+    ) -> None:
+        """Put a message that cannot be understood with the dead letters, once for all readers."""
+        log.warning("message rejected", subject=subject, sequence=sequence, reason=reason)
+        self._rejected.labels(self.service).inc()
+        headers = {
+            "Hybrid-Reason": _one_line(reason),
+            "Hybrid-Subject": _one_line(subject),
+            "Hybrid-Stream": stream,
+            "Hybrid-Sequence": str(sequence),
+        }
+        origin = f"{stream}.{sequence}"
+        await self.publish(
+            subjects.rejected(self.service),
+            body,
+            stream=subjects.REJECTED,
+            message_id=f"rejected.{origin}",
+            headers=headers,
+        )
+        note = Event(
+            kind="rejected",
+            service=self.service,
+            message=f"message {sequence} on {_one_line(subject)} rejected: {_one_line(reason)}",
+        )
+        await self.tell(note, message_id=f"event.rejected.{origin}")
+
+    async def tell(self, event: Event, *, message_id: str) -> None:
+        """Publish an event; one id is told once however many processes notice it."""
+        await self.publish(
+            subjects.event(event.kind),
+            event.model_dump_json().encode(),
+            stream=subjects.EVENTS,
+            message_id=message_id,
+        )
+
+    async def roll_call(self, patience: float = 0.3) -> list[ServiceReport]:
+        """Everybody who answers: once nobody has for `patience` seconds, all have."""
+        client = self.broker._connection
+        if client is None:
+            raise Unavailable("not connected to NATS")
+        inbox = client.new_inbox()
+        answers = await client.subscribe(inbox)
+        reports = []
+        try:
+            await client.publish(subjects.ROLL_CALL, b"", reply=inbox)
+            while True:
+                try:
+                    answer = await answers.next_msg(timeout=patience)
+                except nats.errors.TimeoutError:
+                    break
+                if answer.data:  # an empty answer says that nobody listens
+                    reports.append(ServiceReport.model_validate_json(answer.data))
+        finally:
+            await answers.unsubscribe()
+        return sorted(reports, key=lambda r: (r.service, r.scheduler, r.started_at, r.instance))
+
+
+class DeadLetters:
+    """What becomes of a message whose handler fails, for every subscriber alike.
+
+    Unreadable: to the dead letters, then acknowledged. Anything else may pass: given back, to be
+    delivered again after a delay. Nothing is dropped in silence.
+    """
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+
+    def __call__(self, message: Any, /, *, context: Any) -> BaseMiddleware[Any, Any]:
+        return _DeadLetters(message, context=context, bus=self._bus)
+
+
+class _DeadLetters(BaseMiddleware[Any, Any]):
+    def __init__(self, message: Any, /, *, context: Any, bus: Bus) -> None:
+        super().__init__(message, context=context)
+        self._bus = bus
+
+    async def consume_scope(
+        self, call_next: Callable[[Any], Awaitable[Any]], msg: StreamMessage[Any]
+    ) -> Any:
+        try:
+            return await call_next(msg)
+        except HandlerException:
+            raise
+        except Unreadable as error:
+            raw = msg.raw_message
+            if not isinstance(raw, Msg):
+                raise
+            place = raw.metadata
+            await self._bus.reject(
+                raw.subject, place.stream, place.sequence.stream, raw.data, str(error)
+            )
+            await msg.ack()
+        except Exception as error:
+            log.warning("message is given back", error=repr(error), exc_info=True)
+            await give_back(msg, self._bus.settings)
+
+
+async def give_back(message: StreamMessage[Any], settings: Settings) -> None:
+    """To be delivered again, to whoever asks first, after a delay."""
+    assert isinstance(message, (NatsMessage, NatsBatchMessage))
+    await message.nack(delay=settings.retry_delay.total_seconds())
+
+
+def existing(stream: str) -> JStream:
+    """A stream that `Bus.connect` has made, for FastStream's subscribers."""
+    return JStream(stream, declare=False)
+
+
+async def _raw(message: StreamMessage[Any]) -> Any:
+    return message.body
+
+
+async def _log_connection_error(error: Exception) -> None:
+    if not isinstance(error, nats.errors.SlowConsumerError):
+        log.warning("NATS connection", error=repr(error))
+
+
+def _with_credentials(settings: Settings) -> str:
+    url = settings.nats_url
+    if not settings.nats_user:
+        return url
+    password = quote(settings.nats_password.get_secret_value(), safe="")
+    return url.replace("://", f"://{quote(settings.nats_user, safe='')}:{password}@", 1)
+
+
+def _shown(settings: Settings) -> str:
+    parts = urlsplit(settings.nats_url)
+    return f"{parts.hostname}:{parts.port}"
+
+
+def _one_line(text: str) -> str:
+    """Headers are lines of plain text; a reason may quote anything."""
+    return " ".join(text.split()).encode("ascii", "replace").decode()[:500]

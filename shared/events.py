@@ -1,0 +1,40 @@
+"""Control messages: events, and what a service answers to a roll call."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Event(BaseModel):
+    """Something a person would want to read. `kind` is the last token of its subject."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    kind: str = Field(pattern=r"^[a-z_]{1,32}$")
+    message: str = Field(max_length=2000)
+    service: str
+    run: str = ""
+    at: float = Field(default_factory=time.time)
+    data: dict[str, Any] = {}
+
+
+class ServiceReport(BaseModel):
+    """One process says that it is there and how it is."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    service: str
+    scheduler: str = ""
+    instance: str
+    host: str
+    pid: int
+    started_at: float
+    http_port: int
+    problems: dict[str, str] = {}
+
+    @property
+    def healthy(self) -> bool:
+        return not self.problems

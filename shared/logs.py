@@ -1,0 +1,42 @@
+"""Structured logs: one JSON object a line on stderr, or colours for a person."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import structlog
+
+from shared.settings import Settings
+
+
+def set_up(settings: Settings, **context: str) -> None:
+    level = getattr(logging, settings.log_level.upper())
+    renderer: structlog.types.Processor = (
+        structlog.processors.JSONRenderer()
+        if settings.log_format == "json"
+        else structlog.dev.ConsoleRenderer()
+    )
+    shared: list[structlog.types.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso"),
+        structlog.processors.format_exc_info,
+    ]
+    structlog.configure(
+        processors=[*shared, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    # Libraries log through the standard module; only what needs attention is passed on.
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(processor=renderer, foreign_pre_chain=shared)
+    )
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    structlog.contextvars.bind_contextvars(**{key: value for key, value in context.items() if value})
+
+
+def logger() -> structlog.types.FilteringBoundLogger:
+    return structlog.get_logger()  # type: ignore[no-any-return]

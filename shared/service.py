@@ -1,0 +1,179 @@
+"""What every service process has: the bus, /health and /metrics, a graceful stop, a roll call.
+
+A service's `app.py` makes one of these, hangs its subscribers and background work on it, and
+calls `run`. The order of a start: connect, make streams, `prepare` hooks (durables, state), then
+the subscribers, then background work. The order of a stop is the reverse; handlers in progress
+finish first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import uvicorn
+from faststream.asgi import AsgiFastStream, AsgiResponse, get
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, make_asgi_app
+
+from shared import logs, subjects
+from shared.bus import PASSING, Bus
+from shared.events import Event, ServiceReport
+from shared.runs import RunBook
+from shared.settings import Settings
+
+Check = Callable[[], Awaitable[str | None]]
+Work = Callable[[], Awaitable[None]]
+
+log = logs.logger()
+
+
+class Service:
+    def __init__(self, name: str, settings: Settings, *, scheduler: str = "") -> None:
+        logs.set_up(settings, service=name, scheduler=scheduler)
+        self.name = name
+        self.scheduler = scheduler
+        self.settings = settings
+        self.instance = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+        self.bus = Bus(settings, name, self.registry)
+        self._runs: RunBook | None = None
+        self.checks: dict[str, Check] = {"nats": self._check_nats}
+        self.prepare: list[Work] = []
+        self.background: list[Work] = []
+        self.closing: list[Work] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._started_at = time.time()
+        self._port = settings.http_port
+        self._announce_presence()
+
+    def _announce_presence(self) -> None:
+        @self.bus.broker.subscriber(subjects.ROLL_CALL, title="Roll call")
+        async def present(body: bytes) -> bytes:
+            return (await self.report()).model_dump_json().encode()
+
+    @property
+    def runs(self) -> RunBook:
+        """The book of runs; there once the bus is connected."""
+        if self._runs is None:
+            self._runs = RunBook(self.bus.stream, self.settings.nats_replicas)
+        return self._runs
+
+    async def report(self) -> ServiceReport:
+        problems = {}
+        for name, check in self.checks.items():
+            try:
+                problem = await check()
+            except Exception as error:
+                problem = repr(error)
+            if problem:
+                problems[name] = problem
+        return ServiceReport(
+            service=self.name,
+            scheduler=self.scheduler,
+            instance=self.instance,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            started_at=self._started_at,
+            http_port=self._port,
+            problems=problems,
+        )
+
+    async def _check_nats(self) -> str | None:
+        return None if self.bus.connected else "not connected"
+
+    async def start(self) -> None:
+        await self.bus.connect()
+        await self._until_it_works(self.runs.open)
+        for work in self.prepare:
+            await self._until_it_works(work)
+
+    async def after_start(self) -> None:
+        for work in self.background:
+            self._tasks.append(asyncio.create_task(self._keep_going(work)))
+        label = f"{self.name} {self.scheduler}".strip()
+        await self.bus.tell(
+            Event(kind="service", service=self.name, message=f"{label} is up ({self.instance})"),
+            message_id=f"event.service.{self.instance}.up",
+        )
+        log.info("up", instance=self.instance, http_port=self._port)
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for work in self.closing:
+            await work()
+        log.info("stopping")
+
+    async def _until_it_works(self, work: Work) -> None:
+        while True:
+            try:
+                return await work()
+            except PASSING as error:
+                log.warning("start is retried", step=work.__qualname__, error=repr(error))
+                await asyncio.sleep(1)
+
+    async def _keep_going(self, work: Work) -> None:
+        """Background work that fails is started again: a lost connection must not end it."""
+        while True:
+            try:
+                return await work()
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:
+                log.warning("background work is restarted", error=repr(error), exc_info=True)
+                await asyncio.sleep(1)
+
+    def app(self, routes: list[tuple[str, Any]] | None = None) -> AsgiFastStream:
+        @get
+        async def health(scope: Any) -> AsgiResponse:
+            report = await self.report()
+            return AsgiResponse(
+                report.model_dump_json().encode(),
+                200 if report.healthy else 503,
+                {"content-type": "application/json"},
+            )
+
+        return AsgiFastStream(
+            self.bus.broker,
+            asgi_routes=[
+                ("/health", health),
+                ("/metrics", make_asgi_app(self.registry)),
+                *(routes or []),
+            ],
+            asyncapi_path="/asyncapi",
+            on_startup=[self.start],
+            after_startup=[self.after_start],
+            on_shutdown=[self.stop],
+            logger=None,
+        )
+
+    def listen(self) -> socket.socket:
+        """Bind first: the port is known before the start, and one in use is a clear error."""
+        address = (self.settings.http_host, self.settings.http_port)
+        try:
+            listening = socket.create_server(address)
+        except OSError as error:
+            sys.exit(f"cannot listen on {address[0]}:{address[1]}: {error.strerror}; set "
+                     "HYBRID_HTTP_HOST and HYBRID_HTTP_PORT (0 takes any free port)")
+        self._port = listening.getsockname()[1]
+        return listening
+
+    def run(self, app: Any | None = None) -> None:
+        """Serve until SIGTERM or SIGINT."""
+        listening = self.listen()
+        config = uvicorn.Config(
+            app or self.app(), log_config=None, access_log=False, timeout_graceful_shutdown=10
+        )
+        server = uvicorn.Server(config)
+        asyncio.run(server.serve(sockets=[listening]))
+        if not server.started:
+            sys.exit(1)

@@ -1,0 +1,71 @@
+"""How a process is set up: where the others are and how patient it is.
+
+Everything comes from the environment (`HYBRID_...`). Nothing here changes a result; what does is
+in the RunSpec.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Literal
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+MEGABYTE = 1024 * 1024
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix="HYBRID_", frozen=True, extra="ignore")
+
+    nats_url: str = "nats://127.0.0.1:4222"
+    nats_user: str = ""
+    nats_password: SecretStr = SecretStr("")
+    nats_replicas: int = Field(default=1, ge=1, le=5, description="copies of each stream")
+
+    clickhouse_url: str = "http://127.0.0.1:8123"
+    clickhouse_user: str = "default"
+    clickhouse_password: SecretStr = SecretStr("")
+    clickhouse_database: str = "hybrid"
+
+    http_host: str = Field(default="127.0.0.1", description="where /health and /metrics listen")
+    http_port: int = Field(default=0, ge=0, le=65535, description="0: any free port")
+
+    policy: str = Field(
+        default="",
+        description="what a scheduler serves: a built-in name, package.module:Class, or file.py",
+    )
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["json", "console"] = "json"
+
+    # How much each stream may hold on disk before the generator is held back.
+    tasks_max_bytes: int = 512 * MEGABYTE
+    decisions_max_bytes: int = 1024 * MEGABYTE
+    results_max_bytes: int = 2048 * MEGABYTE
+
+    # The stream forgets message ids after this; a publisher retries for much less long.
+    duplicate_window: timedelta = timedelta(minutes=2)
+    # A message that a dead process had taken is given to another one after this. Work on a batch
+    # takes milliseconds, so 10 s means dead or hanging.
+    ack_wait: timedelta = timedelta(seconds=10)
+    # A batch that failed for a passing reason is tried again after this.
+    retry_delay: timedelta = timedelta(seconds=1)
+    publish_timeout: timedelta = timedelta(seconds=5)
+
+    # The generator sends what is due this often; 20 messages a second cost little and look live.
+    tick: timedelta = timedelta(milliseconds=50)
+    # Larger batches gain nothing in speed and make results come in lumps.
+    batch_tasks: int = Field(default=2000, ge=1, le=10_000)
+    # The generator keeps this many batches ahead of the fastest scheduler, so pausing is quick.
+    lead_batches: int = Field(default=24, ge=1)
+    # How often runs are looked at: the delay of pause and resume.
+    watch_interval: timedelta = timedelta(milliseconds=200)
+
+    # The recorder waits this long for more messages to share one insert.
+    record_linger: timedelta = timedelta(milliseconds=200)
+    record_messages: int = Field(default=64, ge=1)
+
+    # The gateway asks for this token on every call that changes something, when it is set.
+    gateway_token: SecretStr = SecretStr("")
+    gateway_max_body_bytes: int = 2 * MEGABYTE

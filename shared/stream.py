@@ -1,0 +1,43 @@
+"""Where a run's stream of tasks stands, read from its last message; how the next one is made.
+
+The generator and the gateway (tasks that people submit) both continue the stream, each from the
+position it read, and the compare-and-set decides who is next.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+
+from shared import subjects
+from shared.batches import Batch, Envelope, task_rows
+from shared.bus import Bus
+from shared.errors import Unreadable
+from shared.tasks import Tasks
+from shared.workload import Cursor
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    cursor: Cursor = Cursor()
+    next_batch: int = 0
+    sequence: int = 0  # of the last message, in TASKS; 0 for none
+
+    def next_message(self, run: str, tasks: Tasks, cursor: Cursor) -> Batch:
+        state = {"cursor": asdict(cursor)}
+        envelope = Envelope("tasks", run, self.next_batch, time.time(), state=state)
+        return Batch(envelope, task_rows(tasks))
+
+    def after(self, batch: Batch, cursor: Cursor, sequence: int) -> Position:
+        return Position(cursor, batch.envelope.batch + 1, sequence)
+
+
+async def load_position(bus: Bus, run: str) -> Position:
+    last = await bus.last(subjects.tasks(run), subjects.TASKS)
+    if last is None:
+        return Position()
+    try:
+        cursor = Cursor(**(last.envelope.state or {})["cursor"])
+    except (KeyError, TypeError) as error:
+        raise Unreadable(f"the last tasks of run {run} carry no cursor: {error!r}") from None
+    return Position(cursor, last.envelope.batch + 1, last.sequence)

@@ -1,0 +1,115 @@
+"""Every subject, stream, durable consumer and bucket of the bus, in one place.
+
+TASKS and RESULTS keep their last message per subject: it is the state of the run (see
+`services/generator`, `services/simulator`). Both are trimmed behind their slowest reader by the
+generator, and refuse new messages when they are full: what was accepted is never dropped unread.
+DECISIONS is a work queue: a decision is gone once the simulator has acknowledged it.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from nats.js.api import (
+    ConsumerConfig,
+    DiscardPolicy,
+    RetentionPolicy,
+    StorageType,
+    StreamConfig,
+)
+
+from shared.settings import MEGABYTE, Settings
+
+TASKS, DECISIONS, RESULTS = "TASKS", "DECISIONS", "RESULTS"
+EVENTS, REJECTED = "EVENTS", "REJECTED"
+
+RUNS_BUCKET = "runs"
+RUNS_STREAM = f"KV_{RUNS_BUCKET}"
+RUNS_SUBJECTS = f"$KV.{RUNS_BUCKET}.*"
+
+ROLL_CALL = "arena.rollcall"
+
+RUN_ID = re.compile(r"^[a-z0-9][a-z0-9-]{0,63}$")
+
+
+def tasks(run: str) -> str:
+    return f"tasks.{run}"
+
+
+def decisions(run: str, scheduler: str) -> str:
+    return f"decisions.{run}.{scheduler}"
+
+
+def results(run: str, scheduler: str) -> str:
+    return f"results.{run}.{scheduler}"
+
+
+def event(kind: str) -> str:
+    return f"events.{kind}"
+
+
+def rejected(service: str) -> str:
+    return f"rejected.{service}"
+
+
+def scheduler_durable(scheduler: str) -> str:
+    """On TASKS: shared by all workers of a scheduler."""
+    return f"scheduler-{scheduler}"
+
+
+def simulator_durable(scheduler: str) -> str:
+    """On DECISIONS: shared by the simulators, one of which serves a scheduler at a time."""
+    return f"simulator-{scheduler}"
+
+
+RECORDER_DURABLE = "recorder"  # on TASKS, RESULTS, EVENTS and the runs bucket
+
+
+def streams(settings: Settings) -> list[StreamConfig]:
+    def stream(
+        name: str,
+        subject: str,
+        max_bytes: int,
+        *,
+        retention: RetentionPolicy = RetentionPolicy.LIMITS,
+        discard: DiscardPolicy = DiscardPolicy.NEW,
+        max_age: timedelta = timedelta(0),
+    ) -> StreamConfig:
+        return StreamConfig(
+            name=name,
+            subjects=[subject],
+            retention=retention,
+            discard=discard,
+            max_bytes=max_bytes,
+            max_age=max_age.total_seconds(),
+            storage=StorageType.FILE,
+            num_replicas=settings.nats_replicas,
+            duplicate_window=settings.duplicate_window.total_seconds(),
+            allow_direct=True,
+        )
+
+    return [
+        stream(TASKS, "tasks.*", settings.tasks_max_bytes),
+        stream(
+            DECISIONS,
+            "decisions.*.*",
+            settings.decisions_max_bytes,
+            retention=RetentionPolicy.WORK_QUEUE,
+        ),
+        stream(RESULTS, "results.*.*", settings.results_max_bytes),
+        # Notes for people; the recorder has long stored what falls out here.
+        stream(EVENTS, "events.*", 128 * MEGABYTE, discard=DiscardPolicy.OLD),
+        # Dead letters give way to newer ones, or a flood of garbage would stop the services.
+        stream(REJECTED, "rejected.*", 256 * MEGABYTE, discard=DiscardPolicy.OLD),
+    ]
+
+
+def durable(name: str, subject: str, settings: Settings, *, pending: int = 256) -> ConsumerConfig:
+    return ConsumerConfig(
+        durable_name=name,
+        filter_subject=subject,
+        ack_wait=settings.ack_wait.total_seconds(),
+        max_ack_pending=pending,
+        max_deliver=-1,
+    )
