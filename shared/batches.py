@@ -8,6 +8,7 @@ message is complete in itself. Readers ignore metadata they do not know.
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from shared.errors import Unreadable
-from shared.tasks import DEPENDENCY_WINDOW, Decisions, Tasks
+from shared.tasks import DEPENDENCY_WINDOW, LARGEST, Decisions, Tasks
+
+_UP_TO = f"0 to {LARGEST:g}"
 
 FORMAT = 1  # raised when an old reader could misread a new message
 
@@ -164,6 +167,10 @@ def _envelope(schema: pa.Schema, kind: str) -> Envelope:
         raise Unreadable(f"a message of kind {envelope.kind!r} where {kind!r} is expected")
     if envelope.batch < 0:
         raise Unreadable(f"batch number {envelope.batch} is negative")
+    if not math.isfinite(envelope.published_at):
+        raise Unreadable("published_at is not a time")
+    if not isinstance(envelope.state, dict | None):
+        raise Unreadable("the state is not a mapping")
     return envelope
 
 
@@ -188,13 +195,12 @@ def _check_values(rows: pa.RecordBatch, kind: str) -> None:
 def task_problem(tasks: Tasks) -> str | None:
     """What is wrong with these tasks, naming the column and the first bad value; else None."""
     try:
-        finite = np.isfinite
         size, intensity = tasks.size, tasks.compute_intensity
         memory, arrival = tasks.memory_required, tasks.arrival_time
-        _require("size", "above 0", finite(size) & (size > 0), size)
+        _require("size", f"above 0, at most {LARGEST:g}", (size > 0) & (size <= LARGEST), size)
         _require("compute_intensity", "0..1", (intensity >= 0) & (intensity <= 1), intensity)
-        _require("memory_required", "0 or more", finite(memory) & (memory >= 0), memory)
-        _require("arrival_time", "0 or more", finite(arrival) & (arrival >= 0), arrival)
+        _require("memory_required", _UP_TO, (memory >= 0) & (memory <= LARGEST), memory)
+        _require("arrival_time", _UP_TO, (arrival >= 0) & (arrival <= LARGEST), arrival)
         step = np.diff(tasks.task_id)
         _require("task_id", "rising by one", step == 1, tasks.task_id[1:])
         _require("task_id", "0 or more", tasks.task_id >= 0, tasks.task_id)

@@ -35,7 +35,9 @@ def set_up(settings: Settings, **context: str) -> None:
         structlog.stdlib.ProcessorFormatter(processor=renderer, foreign_pre_chain=shared)
     )
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
-    structlog.contextvars.bind_contextvars(**{key: value for key, value in context.items() if value})
+    structlog.contextvars.bind_contextvars(
+        **{key: value for key, value in context.items() if value}
+    )
 
 
 def logger() -> structlog.types.FilteringBoundLogger:

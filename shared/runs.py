@@ -66,7 +66,7 @@ def new_run_id() -> str:
 
 
 class RunBook:
-    """Reads and writes run records; keeps a mirror of the bucket that `refresh` brings up to date."""
+    """Reads and writes run records, and keeps a mirror that `refresh` brings up to date."""
 
     def __init__(self, stream: JetStreamContext, replicas: int = 1) -> None:
         self._stream = stream
@@ -104,7 +104,7 @@ class RunBook:
 
     async def get(self, run: str) -> RunRecord:
         """The record as it is now."""
-        if not subjects.RUN_ID.match(run):
+        if not subjects.RUN_ID.fullmatch(run):
             raise NotFound(f"no run {run!r}")
         record, _ = await self._read(run)
         return record
@@ -128,7 +128,7 @@ class RunBook:
     async def move(self, run: str, state: RunState) -> RunRecord:
         """Take a run to another state; asking for the state it is in changes nothing."""
         while True:
-            if not subjects.RUN_ID.match(run):
+            if not subjects.RUN_ID.fullmatch(run):
                 raise NotFound(f"no run {run!r}")
             record, revision = await self._read(run)
             if record.state == state:

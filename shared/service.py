@@ -23,6 +23,7 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, 
 
 from shared import logs, subjects
 from shared.bus import PASSING, Bus
+from shared.cancelling import cancel
 from shared.events import Event, ServiceReport
 from shared.runs import RunBook
 from shared.settings import Settings
@@ -106,9 +107,7 @@ class Service:
         log.info("up", instance=self.instance, http_port=self._port)
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel(*self._tasks)
         for work in self.closing:
             await work()
         log.info("stopping")
@@ -162,8 +161,10 @@ class Service:
         try:
             listening = socket.create_server(address)
         except OSError as error:
-            sys.exit(f"cannot listen on {address[0]}:{address[1]}: {error.strerror}; set "
-                     "HYBRID_HTTP_HOST and HYBRID_HTTP_PORT (0 takes any free port)")
+            sys.exit(
+                f"cannot listen on {address[0]}:{address[1]}: {error.strerror}; set "
+                "HYBRID_HTTP_HOST and HYBRID_HTTP_PORT (0 takes any free port)"
+            )
         self._port = listening.getsockname()[1]
         return listening
 

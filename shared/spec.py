@@ -24,6 +24,7 @@ from pydantic import (
 
 from shared.errors import SpecError
 from shared.presets import PRESETS
+from shared.tasks import LARGEST
 
 SCHEDULER_NAME = r"^[a-z][a-z0-9_]{0,31}$"
 
@@ -76,20 +77,20 @@ class LogNormal(SpecModel):
     kind: Literal["lognormal"]
     median: Positive
     sigma: NonNegative
-    high: Positive = Field(default=1e9, description="values above are cut to this")
+    high: Positive = Field(default=LARGEST, le=LARGEST, description="values above are cut to this")
 
 
 class Pareto(SpecModel):
     kind: Literal["pareto"]
     low: Positive
     alpha: Positive
-    high: Positive = Field(default=1e9, description="values above are cut to this")
+    high: Positive = Field(default=LARGEST, le=LARGEST, description="values above are cut to this")
 
 
 class Uniform(SpecModel):
     kind: Literal["uniform"]
     low: NonNegative
-    high: NonNegative
+    high: NonNegative = Field(le=LARGEST)
 
     @model_validator(mode="after")
     def _ordered(self) -> Uniform:
@@ -220,7 +221,7 @@ class RunSpec(SpecModel):
         if pace == "max":
             return pace
         try:
-            rate = float(pace)
+            rate = 0.0 if isinstance(pace, bool) else float(pace)
         except (TypeError, ValueError):
             rate = 0.0
         if not 0 < rate < 1e9:

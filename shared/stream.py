@@ -7,7 +7,7 @@ position it read, and the compare-and-set decides who is next.
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from shared import subjects
 from shared.batches import Batch, Envelope, task_rows
@@ -19,7 +19,7 @@ from shared.workload import Cursor
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    cursor: Cursor = Cursor()
+    cursor: Cursor = field(default_factory=Cursor)
     next_batch: int = 0
     sequence: int = 0  # of the last message, in TASKS; 0 for none
 

@@ -14,6 +14,9 @@ Integers = NDArray[np.int64]
 # How many tasks back a parent may lie: the virtual cluster remembers this many finish times.
 DEPENDENCY_WINDOW = 256
 
+# Largest size, MB or arrival time: beyond it the physics of one task would drown all the others.
+LARGEST = 1e9
+
 
 @dataclass(frozen=True, slots=True)
 class Tasks:

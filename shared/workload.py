@@ -97,15 +97,18 @@ def _stretch(seed: int, start: int, count: int) -> _Draws:
 
 def _mixed(spec: RunSpec, draws: _Draws, start: int) -> tuple[Floats, Floats, Floats]:
     """Size, intensity and memory, each task from the mix that the drift schedule says."""
-    columns = _apply(spec.workload.mix, draws)
+    size, intensity, memory = _apply(spec.workload.mix, draws)
     index = np.arange(start, start + len(draws.gap))
     for step in spec.workload.drift:
         if step.after > index[-1]:
             break
         drifted = _apply(preset_mix(step.preset), draws)
         late = index >= step.after
-        columns = tuple(np.where(late, new, old) for new, old in zip(drifted, columns, strict=True))
-    return columns
+        size, intensity, memory = (
+            np.where(late, new, old)
+            for new, old in zip(drifted, (size, intensity, memory), strict=True)
+        )
+    return size, intensity, memory
 
 
 @lru_cache

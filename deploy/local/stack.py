@@ -7,7 +7,6 @@ import os
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,8 +30,6 @@ jetstream {{
 authorization {{ user: "{user}", password: "{password}" }}
 """
 
-Say = Callable[[str], None]
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -45,9 +42,8 @@ class Plan:
 
 
 class Stack:
-    def __init__(self, plan: Plan, say: Say) -> None:
+    def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._say = say
         self._children: list[Child] = []
         self.arena = self._claim()
 
@@ -99,9 +95,7 @@ class Stack:
         self.arena.save()
         await self._wait_until_healthy()
 
-    async def _start_replicas(
-        self, service: str, label: str, environment: dict[str, str]
-    ) -> None:
+    async def _start_replicas(self, service: str, label: str, environment: dict[str, str]) -> None:
         label = Path(label.partition(":")[0]).stem if service == "scheduler" else label
         for replica in range(self._plan.scale.get(label, 1)):
             name = label if service == label else f"scheduler-{label}"

@@ -76,19 +76,22 @@ class BodyLimit:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
-            return await self._app(scope, receive, send)
+            await self._app(scope, receive, send)
+            return
         announced = dict(scope["headers"]).get(b"content-length", b"0")
         if not announced.isdigit() or int(announced) > self._max_bytes:
-            return await self._refuse(scope, receive, send)
+            await self._refuse(scope, receive, send)
+            return
         chunks, size, more = [], 0, True
         while more:
             message = await receive()
             if message["type"] != "http.request":
-                return None
+                return
             chunks.append(message.get("body", b""))
             size += len(chunks[-1])
             if size > self._max_bytes:
-                return await self._refuse(scope, receive, send)
+                await self._refuse(scope, receive, send)
+                return
             more = message.get("more_body", False)
         await self._app(scope, _replay(b"".join(chunks), receive), send)
 

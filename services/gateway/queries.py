@@ -76,9 +76,7 @@ class Queries:
     def forget(self, runs: Iterable[str]) -> None:
         for run in runs:
             for table in TABLES:
-                self._store.command(
-                    f"DELETE FROM {table} WHERE run = {{run:String}}", {"run": run}
-                )
+                self._store.command(f"DELETE FROM {table} WHERE run = {{run:String}}", {"run": run})
 
 
 def _standing(row: dict[str, Any], oracle: dict[str, Any] | None) -> SchedulerStanding:

@@ -50,7 +50,8 @@ def make_router(service: Service, control: Control, store: Store) -> APIRouter:
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
         if token and not hmac.compare_digest(given.encode(), token.encode()):
             raise HTTPException(
-                401, "Authorization: Bearer <token> is missing or wrong",
+                401,
+                "Authorization: Bearer <token> is missing or wrong",
                 {"WWW-Authenticate": "Bearer"},
             )
 
@@ -58,9 +59,7 @@ def make_router(service: Service, control: Control, store: Store) -> APIRouter:
     guarded = APIRouter(dependencies=[Depends(allowed)])
 
     async def detail(record: RunRecord) -> RunDetail:
-        standings = await asyncio.to_thread(
-            queries.standings, record.run, record.spec.schedulers
-        )
+        standings = await asyncio.to_thread(queries.standings, record.run, record.spec.schedulers)
         sent = max((standing.results for standing in standings.values()), default=0)
         if record.active:
             sent = (await load_position(service.bus, record.run)).cursor.next_task
@@ -107,8 +106,10 @@ def make_router(service: Service, control: Control, store: Store) -> APIRouter:
                 raise
             return Status(is_running=False, tasks_processed=0, lag=lag, rejected=rejected)
         seen = await detail(record)
-        done = [seen.schedulers[name].results if name in seen.schedulers else 0
-                for name in record.spec.schedulers]
+        done = [
+            seen.schedulers[name].results if name in seen.schedulers else 0
+            for name in record.spec.schedulers
+        ]
         return Status(
             is_running=record.state == RunState.RUNNING,
             tasks_processed=min(done, default=0),

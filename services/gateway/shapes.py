@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from shared.events import ServiceReport
 from shared.runs import RunState
+from shared.tasks import LARGEST
 
 
 class SubmittedTask(BaseModel):
@@ -20,10 +21,10 @@ class SubmittedTask(BaseModel):
         },
     )
 
-    size: float = Field(gt=0, allow_inf_nan=False)
+    size: float = Field(gt=0, le=LARGEST)
     compute_intensity: float = Field(ge=0, le=1)
-    memory_required: float = Field(ge=0, allow_inf_nan=False, description="MB")
-    arrival_time: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    memory_required: float = Field(ge=0, le=LARGEST, description="MB")
+    arrival_time: float | None = Field(default=None, ge=0, le=LARGEST)
     dependencies: list[int] = Field(default=[], max_length=256)
 
 

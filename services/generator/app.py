@@ -10,6 +10,7 @@ from prometheus_client import Counter
 from services.generator.backlog import Backlog
 from services.generator.emitter import Counters, Emitter
 from services.generator.housekeeping import Housekeeping
+from shared.cancelling import cancel
 from shared.logs import logger
 from shared.runs import RunRecord, RunState
 from shared.service import Service
@@ -54,8 +55,7 @@ class Generator:
 
     async def _stop(self, run: str) -> None:
         _, task = self._emitters.pop(run)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await cancel(task)
 
     async def keep_house(self) -> None:
         housekeeping = Housekeeping(self._service.bus, self._service.runs)

@@ -31,9 +31,7 @@ class Counters:
 
 
 class Emitter:
-    def __init__(
-        self, record: RunRecord, bus: Bus, backlog: Backlog, counters: Counters
-    ) -> None:
+    def __init__(self, record: RunRecord, bus: Bus, backlog: Backlog, counters: Counters) -> None:
         self._record = record
         self._bus = bus
         self._backlog = backlog

@@ -117,9 +117,7 @@ def acknowledged(info: ConsumerInfo) -> int:
     return (info.ack_floor.stream_seq if info.ack_floor else 0) or 0
 
 
-def read_by_all(
-    stream: str, record: RunRecord | None, readers: dict[str, ConsumerInfo]
-) -> int:
+def read_by_all(stream: str, record: RunRecord | None, readers: dict[str, ConsumerInfo]) -> int:
     """The sequence up to which all who must read this run's messages have; 0 if one is missing."""
     needed: Iterable[str]
     if stream == subjects.TASKS and record is not None:

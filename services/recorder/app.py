@@ -10,12 +10,13 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import pyarrow as pa
 from faststream import Context
 from faststream.nats import PullSub
 from faststream.nats.message import NatsBatchMessage
+from faststream.nats.subscriber.usecases import BatchPullStreamSubscriber
 from nats.aio.msg import Msg
 from nats.js.kv import KV_OP
 from prometheus_client import Counter
@@ -146,7 +147,7 @@ def make(settings: Settings) -> Service:
     service.prepare.append(prepare)
     service.checks["clickhouse"] = check_clickhouse
 
-    def subscriber(stream: str, title: str) -> Any:
+    def subscriber(stream: str, title: str) -> BatchPullStreamSubscriber:
         return service.bus.broker.subscriber(
             sources[stream],
             stream=existing(stream),

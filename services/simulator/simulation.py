@@ -29,9 +29,7 @@ class Simulation:
 
     @classmethod
     def new(cls, spec: RunSpec) -> Simulation:
-        standing = Standing(
-            cpu_busy=[0.0] * spec.cluster.cpus, gpu_busy=[0.0] * spec.cluster.gpus
-        )
+        standing = Standing(cpu_busy=[0.0] * spec.cluster.cpus, gpu_busy=[0.0] * spec.cluster.gpus)
         return cls(spec, Cluster.idle(spec), standing)
 
     @classmethod
@@ -45,10 +43,12 @@ class Simulation:
             standing = Standing.model_validate(state["standing"])
         except (KeyError, TypeError, ValueError) as error:
             raise Unreadable(f"the cluster in the results is broken: {error!r}") from None
-        if (len(cluster.cpu_free), len(cluster.gpu_free)) != (
-            spec.cluster.cpus,
-            spec.cluster.gpus,
-        ):
+        cpus, gpus = spec.cluster.cpus, spec.cluster.gpus
+        of_cpus, of_gpus = (
+            (cluster.cpu_free, standing.cpu_busy),
+            (cluster.gpu_free, standing.gpu_busy),
+        )
+        if {len(of) for of in of_cpus} != {cpus} or {len(of) for of in of_gpus} != {gpus}:
             raise Unreadable("the cluster in the results is not the run's")
         return cls(spec, cluster, standing, envelope.batch + 1)
 

@@ -57,13 +57,9 @@ class Store:
 
     def _create_database(self) -> None:
         with self._connect("default") as client:
-            client.command(
-                f"CREATE DATABASE IF NOT EXISTS `{self._settings.clickhouse_database}`"
-            )
+            client.command(f"CREATE DATABASE IF NOT EXISTS `{self._settings.clickhouse_database}`")
 
-    def query(
-        self, sql: str, parameters: Mapping[str, Any] | None = None
-    ) -> list[dict[str, Any]]:
+    def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Rows as dictionaries."""
         result = self._try(lambda client: client.query(sql, parameters=dict(parameters or {})))
         return list(result.named_results())

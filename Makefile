@@ -1,0 +1,57 @@
+# `make` alone lists the targets.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+.PHONY: setup
+setup: $(READY) ## Make .venv with everything in it; quick when there is nothing to do
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer is needed; say which with: make setup PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' || \
+		{ echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(READY)
+
+.PHONY: up
+up: setup ## Start the arena on this machine and a run to watch (Ctrl-C stops it)
+	@$(BIN)/hybrid up $(ARGS)
+
+.PHONY: test
+test: setup lint ## Run every test
+	$(BIN)/pytest
+
+.PHONY: lint
+lint: setup ## Check format, style, types and the import contract
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: format
+format: setup ## Format the code and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: bench
+bench: setup ## Measure throughput, latency, memory and start; prints JSON
+	@$(BIN)/python -m tests.bench $(ARGS)
+
+.PHONY: constraints
+constraints: ## Renew constraints.txt from the newest releases that pyproject.toml allows
+	rm -rf .venv-new && $(PYTHON) -m venv .venv-new
+	.venv-new/bin/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	.venv-new/bin/pip freeze --exclude-editable > constraints.txt
+	rm -rf .venv-new
+
+.PHONY: clean
+clean: ## Remove the virtual environment and caches
+	rm -rf .venv .venv-new .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info

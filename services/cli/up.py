@@ -1,0 +1,212 @@
+"""`hybrid up`: the whole arena on this machine, in one command."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import httpx
+import typer
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
+
+from deploy.local.arena import DEFAULT_DATA_DIR, Arena, Ports
+from deploy.local.stack import Plan, Stack, parse_scale
+from services.cli.client import Gateway
+from services.cli.options import Json
+from services.cli.output import coloured, err, explained, fail, print_json, race_table
+from services.cli.runs import spec_from, wait_for
+from shared import logs
+from shared.cancelling import cancel
+from shared.errors import ArenaError
+from shared.settings import Settings
+from shared.store.client import Store
+
+BUILT_IN = ("round_robin", "random", "greedy", "oracle", "cpu_only", "gpu_only")
+SCALABLE = ("generator", "simulator", "recorder")
+
+COUNTED = """
+    SELECT scheduler, count() AS results, uniqExact(task_id) AS tasks
+    FROM scheduler_results FINAL WHERE run = {run:String} GROUP BY scheduler
+"""
+
+
+def up(
+    tasks: Annotated[
+        int | None, typer.Option(min=1, help="Tasks of the run; none: endless.")
+    ] = None,
+    pace: Annotated[str | None, typer.Option(help="Tasks per second, or max (default 20).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Same spec and seed, same results.")] = None,
+    preset: Annotated[str | None, typer.Option(help="Workload preset, such as hpc.")] = None,
+    spec: Annotated[Path | None, typer.Option(help="A RunSpec, YAML or JSON.")] = None,
+    scale: Annotated[
+        list[str] | None, typer.Option(help="Workers of a scheduler, as greedy=3. Repeatable.")
+    ] = None,
+    add: Annotated[
+        list[str] | None,
+        typer.Option(help="A scheduler of your own: file.py or module:Class. Repeatable."),
+    ] = None,
+    port: Annotated[int, typer.Option(help="The gateway's port.")] = 8000,
+    nats_port: Annotated[int, typer.Option(help="NATS's port.")] = 4222,
+    clickhouse_port: Annotated[int, typer.Option(help="ClickHouse's HTTP port.")] = 8123,
+    auto_ports: Annotated[
+        bool, typer.Option("--auto-ports", help="Take free ports, so that several can run.")
+    ] = False,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where everything is kept (default: .hybrid; with --exit a temporary folder).",
+            show_default=False,
+        ),
+    ] = None,
+    idle: Annotated[bool, typer.Option("--idle", help="Start no run.")] = False,
+    exit: Annotated[
+        bool, typer.Option("--exit", help="Stop when the run is complete, and print its results.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Start the arena: NATS, ClickHouse and every service, each as a process of its own.
+
+    Examples: `hybrid up`, `hybrid up --scale greedy=3 --tasks 10000`,
+    `hybrid up --tasks 2000 --pace max --exit --json`, `hybrid up --add my_scheduler.py`
+    """
+    logs.set_up(Settings(log_level="warning", log_format="console"))
+    added = tuple(add or ())
+    with explained():
+        wanted = spec_from(spec, tasks, pace, seed, preset)
+        if exit and wanted.get("tasks") is None:
+            fail("--exit needs a run that ends: give --tasks, or a spec with tasks")
+        known = {*BUILT_IN, *SCALABLE, *(Path(entry.partition(":")[0]).stem for entry in added)}
+        workers = parse_scale(scale or [], known)
+        ports = Ports.free() if auto_ports else Ports(port, nats_port, clickhouse_port)
+        temporary = exit and data_dir is None
+        folder = Path(tempfile.mkdtemp(prefix="hybrid-")) if temporary else data_dir
+        plan = Plan(folder or DEFAULT_DATA_DIR, ports, BUILT_IN + added, workers)
+        try:
+            code = asyncio.run(_up(plan, None if idle else wanted, exit=exit, json=json))
+        finally:
+            if temporary:
+                shutil.rmtree(plan.data_dir, ignore_errors=True)
+    raise typer.Exit(code)
+
+
+async def _up(plan: Plan, wanted: dict[str, Any] | None, *, exit: bool, json: bool) -> int:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(signum, stopping.set)
+    stack = Stack(plan)
+    work = asyncio.create_task(_work(stack, wanted, exit=exit, json=json))
+    stopped = asyncio.create_task(stopping.wait())
+    try:
+        await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if work.done():
+            work.result()
+            return 0
+        await cancel(work)
+        # Ctrl-C is how one ends `hybrid up`; but a run that was to be waited for is not done.
+        return 130 if exit else 0
+    finally:
+        stopped.cancel()
+        with err.status("stopping"):
+            await stack.stop()
+
+
+async def _work(stack: Stack, wanted: dict[str, Any] | None, *, exit: bool, json: bool) -> None:
+    started = time.monotonic()
+    with err.status("starting NATS, ClickHouse and the services"):
+        await stack.start()
+    gateway = Gateway(stack.arena.url)
+    ports = stack.arena.ports
+    err.print(
+        f"[green]up[/] after {time.monotonic() - started:.1f} s: [bold]{gateway.url}[/] "
+        f"(NATS {ports.nats}, ClickHouse {ports.clickhouse}, data in {stack.arena.data_dir})"
+    )
+    run = await asyncio.to_thread(_run, gateway, wanted) if wanted is not None else None
+    if exit and run is not None:
+        summary = await asyncio.to_thread(finish, gateway, stack.arena, run, json)
+        if json:
+            print_json(summary)
+        else:
+            race = gateway.get(f"/api/runs/{run['run']}")["schedulers"]
+            title = f"{summary['tasks']:,} tasks in {summary['seconds']:.1f} s"
+            err.print(race_table(race, f"{title}: {summary['tasks_per_s']:,.0f} tasks/s"))
+        return
+    if json:
+        print_json(
+            {"url": gateway.url, "run": run and run["run"], "data_dir": stack.arena.data_dir}
+        )
+    await _watch(gateway)
+
+
+def _run(gateway: Gateway, wanted: dict[str, Any]) -> dict[str, Any]:
+    """A new run, or the one that was active when the arena went down; paused stays paused."""
+    active = [run for run in gateway.get("/api/runs") if run["state"] in ("running", "paused")]
+    if active and not wanted:
+        run: dict[str, Any] = active[0]
+        err.print(f"run [bold]{run['run']}[/] goes on: {coloured(run['state'])}")
+        return run
+    run = gateway.post("/api/runs", wanted)
+    err.print(f"run [bold]{run['run']}[/] started")
+    return run
+
+
+def finish(gateway: Gateway, arena: Arena, run: dict[str, Any], quiet: bool) -> dict[str, Any]:
+    """Wait for the run and sum it up from what ClickHouse holds."""
+    name, tasks = run["run"], run["spec"]["tasks"]
+    wait_for(gateway, name, tasks, quiet=quiet)
+    detail = gateway.get(f"/api/runs/{name}")
+    seconds = detail["updated_at"] - detail["created_at"]
+    values = {
+        key.removeprefix("HYBRID_").lower(): value for key, value in arena.environment().items()
+    }
+    store = Store(Settings.model_validate(values))
+    counted = {row["scheduler"]: row for row in store.query(COUNTED, {"run": name})}
+    store.close()
+    for scheduler in run["spec"]["schedulers"]:
+        row = counted.get(scheduler, {"results": 0, "tasks": 0})
+        if not row["results"] == row["tasks"] == detail["tasks"]:
+            raise ArenaError(f"{scheduler} has {row['results']} results of {detail['tasks']} tasks")
+    fields = ("total_time", "avg_time", "avg_wait", "makespan", "avg_energy", "avg_cost")
+    return {
+        "run": name,
+        "tasks": detail["tasks"],
+        "seconds": round(seconds, 3),
+        "tasks_per_s": round(detail["tasks"] / seconds, 1),
+        "schedulers": {
+            scheduler: {
+                "results": counted[scheduler]["results"],
+                **{field: standing[field] for field in fields},
+                "vs_oracle": standing["vs_oracle"],
+            }
+            for scheduler, standing in detail["schedulers"].items()
+        },
+    }
+
+
+async def _watch(gateway: Gateway) -> None:
+    """Until Ctrl-C: the race, live, when somebody is looking."""
+    if not err.is_terminal:
+        await asyncio.Event().wait()
+    with Live(console=err, auto_refresh=False, transient=True) as live:
+        while True:
+            try:
+                found = await asyncio.to_thread(gateway.get, "/api/status")
+                live.update(_view(gateway, found), refresh=True)
+            except (ArenaError, httpx.HTTPError) as error:
+                live.update(Text(str(error), style="yellow"), refresh=True)
+            await asyncio.sleep(0.5)
+
+
+def _view(gateway: Gateway, found: dict[str, Any]) -> Group:
+    if found["run"] is None:
+        return Group(Text("no run; start one with `hybrid run start`", style="dim"))
+    title = f"run {found['run']}: {found['state']}, {found['tasks_processed']:,} tasks"
+    hint = Text(f"{gateway.url}/docs  ·  Ctrl-C stops the arena", style="dim")
+    return Group(race_table(found["schedulers"], title), hint)
