@@ -1,0 +1,209 @@
+"""One query on one connection of the engine: prepare it, insert or select, stream the result."""
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from .access import analyst_may_set
+from .errors import ClickHouseError
+from .protocol import Query, Summary
+
+# chdb formats a stream block by block, so only formats without head and tail can be joined.
+_STREAMABLE = frozenset(
+    {
+        "CSV",
+        "JSONCompactEachRow",
+        "JSONEachRow",
+        "Native",
+        "RowBinary",
+        "TSV",
+        "TSVRaw",
+        "TabSeparated",
+        "TabSeparatedRaw",
+    }
+)
+# What a stream leaves out (totals, extremes) or refuses (WITH ... INSERT), where it may be meant.
+_WHOLE_ONLY = re.compile(rb"totals|extremes|insert", re.IGNORECASE)
+# As much as ClickHouse holds back by default, so that an early error still gets its status.
+_HOLD_BACK_BYTES = 1 << 20
+# An insert is handed over in pieces of this size, which bounds the copy the binding makes.
+_INSERT_PIECE_BYTES = 16 << 20
+
+
+class Answer:
+    """What a query returns: its first bytes, and the rest on demand."""
+
+    def __init__(self, head: bytes, summary: Summary, rest: "Stream | None" = None) -> None:
+        self.head = head
+        self.summary = summary
+        self._rest = rest
+
+    @property
+    def complete(self) -> bool:
+        return self._rest is None
+
+    def next_chunk(self) -> bytes:
+        """The next piece of the result, empty at its end."""
+        return self._rest.next_chunk() if self._rest else b""
+
+    def close(self) -> None:
+        if self._rest:
+            self._rest.close()
+
+
+class Stream:
+    """A running SELECT read block by block; owns its connection until closed."""
+
+    def __init__(self, connection: Any, query: Query, release: Callable[[Any], None]) -> None:
+        self._release = release
+        self._connection = connection
+        self._query = query
+        self._turn = threading.Lock()
+        self.finished = True
+        self._handle = connection.send_query(
+            query.text, query.output_format, params=query.parameters
+        )
+
+    def begin(self) -> Answer:
+        pieces: list[bytes] = []
+        size = rows = 0
+        while size < _HOLD_BACK_BYTES:
+            block = self._connection.streaming_fetch_result(self._handle)
+            if block is None or block.rows_read() == 0:
+                head = b"".join(pieces) or _empty_native(self._connection, self._query)
+                return Answer(head, Summary(result_rows=rows))
+            pieces.append(block.bytes())
+            size += len(pieces[-1])
+            rows += block.rows_read()
+        self.finished = False
+        return Answer(b"".join(pieces), Summary(result_rows=rows), self)
+
+    def next_chunk(self) -> bytes:
+        with self._turn, engine_errors():
+            if self.finished:
+                return b""
+            block = self._connection.streaming_fetch_result(self._handle)
+            return block.bytes() if block is not None and block.rows_read() else b""
+
+    def close(self) -> None:
+        # The lock waits for a fetch that a cancelled request left running in its thread.
+        with self._turn:
+            if self.finished:
+                return
+            self.finished = True
+            # Cancelling one that is at its end is an error.
+            with suppress(RuntimeError):
+                self._connection.streaming_cancel_query(self._handle)
+            self._release(self._connection)
+
+
+@contextmanager
+def engine_errors() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        raise ClickHouseError.from_engine(error) from None
+
+
+def quote_name(name: str) -> str:
+    return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
+
+
+def _set(connection: Any, settings: dict[str, str]) -> None:
+    if settings:
+        pairs = (
+            name + "='" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+            for name, value in settings.items()
+        )
+        statement = "SET " + ", ".join(pairs)
+        connection.query(statement.encode("utf-8", "surrogateescape"))
+
+
+def prepare(connection: Any, query: Query, readonly: int) -> None:
+    if query.database:
+        connection.query(f"USE {quote_name(query.database)}")
+    if not readonly:
+        _set(connection, query.settings)
+        return
+    before = query.settings
+    if readonly == 1:
+        before = {name: value for name, value in before.items() if analyst_may_set(name)}
+    _set(connection, before | {"readonly": str(readonly)})
+    # Once read-only, the engine itself refuses what is left.
+    _set(connection, {name: query.settings[name] for name in query.settings.keys() - before})
+
+
+def insert(connection: Any, query: Query) -> Answer:
+    handle = connection.send_insert(query.text, query.input_format)
+    try:
+        for start in range(0, len(query.data), _INSERT_PIECE_BYTES):
+            connection.insert_append(handle, query.data[start : start + _INSERT_PIECE_BYTES])
+        result = connection.insert_done(handle)
+    except BaseException:
+        with suppress(RuntimeError):
+            connection.insert_cancel(handle)
+        raise
+    return Answer(
+        b"",
+        Summary(
+            written_rows=result.rows_written(),
+            written_bytes=result.bytes_written(),
+            elapsed_ns=int(result.elapsed() * 1e9),
+        ),
+    )
+
+
+def select(connection: Any, query: Query) -> Answer:
+    result = connection.query(query.text, query.output_format, params=query.parameters)
+    body: bytes = result.bytes()
+    return Answer(body or _empty_native(connection, query), _summary(result))
+
+
+def _summary(result: Any) -> Summary:
+    return Summary(
+        read_rows=result.storage_rows_read(),
+        read_bytes=result.storage_bytes_read(),
+        written_rows=result.rows_written(),
+        written_bytes=result.bytes_written(),
+        result_rows=result.rows_read(),
+        elapsed_ns=int(result.elapsed() * 1e9),
+    )
+
+
+def can_stream(query: Query) -> bool:
+    return (
+        not query.wait_end_of_query
+        and query.output_format in _STREAMABLE
+        and query.text.lstrip()[:6].upper().startswith((b"SELECT", b"WITH"))
+        and "extremes" not in query.settings
+        and not _WHOLE_ONLY.search(query.text)
+    )
+
+
+def _empty_native(connection: Any, query: Query) -> bytes:
+    """The block without rows that tells a client the columns; chdb leaves it out."""
+    if query.output_format != "Native":
+        return b""
+    statement = b"DESCRIBE TABLE (" + query.text[: query.format_position] + b"\n)"
+    try:
+        columns = connection.query(statement, "TSVRaw", params=query.parameters).bytes()
+    except RuntimeError:
+        return b""  # Not a SELECT, so it has no columns.
+    fields = [line.split(b"\t")[:2] for line in columns.splitlines()]
+    names = b"".join(_varint_text(name) + _varint_text(kind) for name, kind in fields)
+    return _varint(len(fields)) + _varint(0) + names
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def _varint_text(text: bytes) -> bytes:
+    return _varint(len(text)) + text

@@ -1,0 +1,181 @@
+"""chdb, the ClickHouse engine in-process, behind a small class. No HTTP here."""
+
+import fcntl
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+from .access import refuse_outside_functions
+from .connection import (
+    Answer,
+    Stream,
+    can_stream,
+    engine_errors,
+    insert,
+    prepare,
+    quote_name,
+    select,
+)
+from .errors import ClickHouseError
+from .protocol import Query
+
+
+class FolderUnusable(Exception):
+    """The data folder cannot be used; the message says what to do."""
+
+
+class Engine:
+    """One engine on one folder, for any number of threads.
+
+    Every query gets a connection of its own (0.2 ms): connections of one path share the tables
+    and run in parallel, while settings, parameters and the current database belong to the
+    connection, so nothing of a request can leak into another.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._lock_file = _lock_folder(path)
+        # Imported here: half a second and 300 MB, not worth it before the folder is ours.
+        from chdb import _chdb
+
+        self._connect: Any = _chdb.connect  # type: ignore[attr-defined]
+        # An insert is answered when it is stored: `async_insert` is on by default in this engine.
+        self._address = f"{path}?async_insert=0"
+        self._idle = threading.Condition()
+        self._open = 0
+        try:
+            # The engine lives as long as any connection does; this one keeps it.
+            self._root = self._connect(self._address)
+        except RuntimeError as error:
+            self._lock_file.close()
+            reason = str(error).strip().splitlines()[0]
+            raise FolderUnusable(
+                f"the engine cannot open {path} ({reason}): repair or empty it, "
+                "or give another --path"
+            ) from None
+        self.version = self._ask("SELECT version()")
+        self.timezone = self._ask("SELECT timezone()")
+        names = self._ask("SELECT DISTINCT lower(name) FROM system.table_functions")
+        self._table_functions = frozenset(names.split("\n"))
+        names = self._ask(
+            "SELECT DISTINCT lower(name) FROM system.functions WHERE name ILIKE 'ai%'"
+        )
+        self._outside_functions = frozenset({"file", "python", "eval", *names.split("\n")})
+
+    def create_database(self, name: str) -> None:
+        self._root.query(f"CREATE DATABASE IF NOT EXISTS {quote_name(name)}")
+
+    def execute(self, query: Query, *, readonly: int = 0) -> Answer:
+        """Run one query. `readonly` as in ClickHouse: 2 allows settings, 1 is the analyst."""
+        if readonly == 1:
+            self._check_analyst(query)
+        elif b";" in query.text.rstrip(b"; \t\r\n"):
+            self._check_single(query)
+        with engine_errors():
+            connection = self._acquire()
+            stream: Stream | None = None
+            try:
+                prepare(connection, query, readonly)
+                if query.input_format is not None:
+                    return insert(connection, query)
+                if can_stream(query):
+                    stream = Stream(connection, query, self._release)
+                    return stream.begin()
+                return select(connection, query)
+            finally:
+                if stream is None or stream.finished:
+                    self._release(connection)
+
+    def close(self, timeout: float) -> bool:
+        """Close the engine once the running queries are through; false if they are not."""
+        with self._idle:
+            if not self._idle.wait_for(lambda: self._open == 0, timeout):
+                return False
+        self._root.close()
+        self._lock_file.close()
+        return True
+
+    def _acquire(self) -> Any:
+        with self._idle:
+            self._open += 1
+        try:
+            return self._connect(self._address)
+        except BaseException:
+            self._leave()
+            raise
+
+    def _release(self, connection: Any) -> None:
+        try:
+            connection.close()
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        with self._idle:
+            self._open -= 1
+            self._idle.notify_all()
+
+    def _ask(self, question: str) -> str:
+        answer: bytes = self._root.query(question, "TSVRaw").bytes()
+        return answer.decode().rstrip("\n")
+
+    def _check_single(self, query: Query) -> None:
+        found = self._root.classify_query(_whole_text(query))
+        if found["statement_count"] > 1:
+            message = "Syntax error (Multi-statements are not allowed)."
+            raise ClickHouseError.named(62, "SYNTAX_ERROR", message)
+
+    def _check_analyst(self, query: Query) -> None:
+        self._check_single(query)
+        found = self._root.classify_query(_whole_text(query))
+        if found["statement_count"] == 1 and found["query_class"].name != "READ_ONLY":
+            message = "analyst: Cannot execute query in readonly mode."
+            raise ClickHouseError.named(164, "READONLY", message)
+        text = query.text.decode("utf-8", "replace")
+        # The check below reads text; the parser might read other bytes differently.
+        if "\ufffd" in text:
+            message = "Syntax error: the statement is not UTF-8."
+            raise ClickHouseError.named(62, "SYNTAX_ERROR", message)
+        escaped = text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")
+        with engine_errors():
+            canonical: bytes = self._root.query(
+                "SELECT formatQuerySingleLine({statement:String})",
+                "TSVRaw",
+                params={"statement": escaped},
+            ).bytes()
+        refuse_outside_functions(
+            canonical.decode("utf-8", "surrogateescape"),
+            self._table_functions,
+            self._outside_functions,
+        )
+
+
+def _lock_folder(path: Path) -> Any:
+    if "?" in str(path):
+        raise FolderUnusable(f"{path} has a '?' in its name: give another --path")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = open(path / "embedded.lock", "a+")  # noqa: SIM115 - held until close
+    except OSError as error:
+        raise FolderUnusable(
+            f"cannot write to {path} ({error.strerror}): make it writable or give another --path"
+        ) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.seek(0)
+        owner = lock.read().strip() or "unknown"
+        lock.close()
+        raise FolderUnusable(
+            f"{path} is in use by process {owner}: stop it or give another --path"
+        ) from None
+    lock.truncate(0)
+    lock.write(str(os.getpid()))
+    lock.flush()
+    return lock
+
+
+def _whole_text(query: Query) -> bytes:
+    if query.input_format is None:
+        return query.text
+    return query.text + b" FORMAT " + query.input_format.encode()

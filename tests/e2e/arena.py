@@ -1,0 +1,120 @@
+"""A whole arena, started the way a user does it, and what a user can see of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+HYBRID = str(Path(sys.executable).parent / "hybrid")
+
+# Everything of a result but its run and how it was batched; floats by their bits.
+FINGERPRINT = """
+    SELECT scheduler, count() AS results, uniqExact(task_id) AS tasks,
+           groupBitXor(cityHash64(* EXCEPT (run, batch))) AS fingerprint
+    FROM scheduler_results FINAL WHERE run = '{run}' GROUP BY scheduler ORDER BY scheduler
+"""
+
+
+def hybrid(
+    *arguments: str, timeout: float = 120, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [HYBRID, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env={**os.environ, "COLUMNS": "200", "HYBRID_URL": ""} | options.pop("env", {}),
+        **options,
+    )
+
+
+class ArenaProcess:
+    """`hybrid up --idle` in a folder of its own, on free ports."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.folder = folder
+        self._errors = (folder.parent / f"{folder.name}.stderr").open("w+")
+        self._process = subprocess.Popen(
+            [HYBRID, "up", "--json", "--auto-ports", "--data-dir", str(folder), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        first = self._process.stdout.readline()
+        if not first:
+            self._errors.seek(0)
+            raise AssertionError(f"hybrid up failed: {self._errors.read()}")
+        self.announced = json.loads(first)
+        self.http = httpx.Client(base_url=self.announced["url"], timeout=30)
+
+    def stop(self) -> int:
+        self.http.close()
+        self._process.send_signal(signal.SIGINT)
+        code = self._process.wait(60)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._errors.close()
+        return code
+
+    def start_run(self, **spec: Any) -> str:
+        answer = self.http.post("/api/runs", json=spec)
+        assert answer.status_code == 201, answer.text
+        run: str = answer.json()["run"]
+        return run
+
+    def status(self, run: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.http.get("/api/status", params={"run": run}).json()
+        return found
+
+    def wait_for(self, run: str, condition: Any, timeout: float = 120) -> dict[str, Any]:
+        """Poll until the run's status meets the condition; the arena may be in pieces meanwhile."""
+        deadline = time.monotonic() + timeout
+        seen: Any = None
+        while time.monotonic() < deadline:
+            try:
+                answer = self.http.get("/api/status", params={"run": run})
+                if answer.is_success:
+                    seen = answer.json()
+                    if condition(seen):
+                        return dict(seen)
+            except httpx.HTTPError:
+                pass
+            time.sleep(0.05)
+        raise AssertionError(f"not reached in {timeout} s; last seen: {seen}")
+
+    def complete(self, run: str, timeout: float = 120) -> dict[str, Any]:
+        return self.wait_for(run, lambda status: status["state"] == "completed", timeout)
+
+    def sql(self, query: str) -> list[dict[str, Any]]:
+        answer = hybrid("sql", query, "--json", "--data-dir", str(self.folder))
+        assert answer.returncode == 0, answer.stderr
+        return [json.loads(line) for line in answer.stdout.splitlines()]
+
+    def fingerprints(self, run: str) -> list[dict[str, Any]]:
+        return self.sql(FINGERPRINT.format(run=run))
+
+    def processes(self, fragment: str) -> list[psutil.Process]:
+        """The arena's processes whose command line has this in it."""
+        children = psutil.Process(self._process.pid).children()
+        return [child for child in children if fragment in " ".join(child.cmdline())]
+
+    def kill(self, fragment: str) -> None:
+        """kill -9 the newest such process."""
+        self.processes(fragment)[-1].kill()
+
+    def kill_worker(self, scheduler: str) -> None:
+        for child in self.processes("services.scheduler"):
+            if child.environ().get("HYBRID_POLICY") == scheduler:
+                child.kill()
+                return
+        raise AssertionError(f"no worker of {scheduler}")

@@ -1,0 +1,65 @@
+"""The same spec and seed give the same results, bit for bit, whatever happens on the way."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.arena import ArenaProcess
+
+TASKS = 60_000
+SPEC = {
+    "tasks": TASKS,
+    "pace": "max",
+    "seed": 11,
+    "workload": {"dependencies": {"probability": 0.2}},
+}
+SCHEDULERS = ("cpu_only", "gpu_only", "greedy", "oracle", "random", "round_robin")
+
+
+@pytest.mark.timeout(400)
+def test_results_are_bit_identical_with_one_worker_three_workers_and_processes_killed(
+    tmp_path: Path,
+) -> None:
+    single = ArenaProcess(tmp_path / "single", "--idle")
+    try:
+        run = single.start_run(**SPEC)
+        single.complete(run)
+        alone = single.fingerprints(run)
+    finally:
+        single.stop()
+    assert [row["scheduler"] for row in alone] == list(SCHEDULERS)
+    assert all(row["results"] == row["tasks"] == TASKS for row in alone)
+
+    scale = [option for name in SCHEDULERS for option in ("--scale", f"{name}=3")]
+    scaled = ArenaProcess(tmp_path / "scaled", "--idle", *scale)
+    try:
+        run = scaled.start_run(**SPEC)
+        scaled.complete(run)
+        assert scaled.fingerprints(run) == alone
+
+        run = scaled.start_run(**SPEC)
+        scaled.wait_for(run, lambda status: status["tasks_processed"] > 0)
+        scaled.kill_worker("greedy")
+        scaled.kill_worker("oracle")
+        for victim in (
+            "services.simulator",
+            "services.recorder",
+            "services.generator",
+            "deploy.local.clickhouse",
+            "nats-server",
+        ):
+            time.sleep(0.3)
+            scaled.kill(victim)
+        scaled.complete(run, timeout=180)
+        assert scaled.fingerprints(run) == alone
+        # Not one row too many either, even before ClickHouse has merged duplicates away.
+        standings = scaled.sql(
+            f"SELECT scheduler, max(tasks) AS tasks FROM standings WHERE run = '{run}' "
+            "GROUP BY scheduler ORDER BY scheduler"
+        )
+        assert [row["tasks"] for row in standings] == [TASKS] * len(SCHEDULERS)
+    finally:
+        scaled.stop()
