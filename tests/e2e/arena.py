@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -105,8 +106,12 @@ class ArenaProcess:
 
     def processes(self, fragment: str) -> list[psutil.Process]:
         """The arena's processes whose command line has this in it."""
-        children = psutil.Process(self._process.pid).children()
-        return [child for child in children if fragment in " ".join(child.cmdline())]
+        found = []
+        for child in psutil.Process(self._process.pid).children():
+            with contextlib.suppress(psutil.NoSuchProcess):  # one that has just died
+                if fragment in " ".join(child.cmdline()):
+                    found.append(child)
+        return found
 
     def kill(self, fragment: str) -> None:
         """kill -9 the newest such process."""
