@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -17,7 +18,7 @@ import nats.js.errors
 from faststream import AckPolicy, BaseMiddleware
 from faststream.exceptions import HandlerException
 from faststream.message import StreamMessage
-from faststream.nats import JStream, NatsBroker
+from faststream.nats import JStream, NatsBroker, PullSub
 from faststream.nats.message import NatsBatchMessage, NatsMessage
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
@@ -33,12 +34,18 @@ from shared.settings import Settings
 WRONG_LAST_SEQUENCE = 10071
 STREAM_FULL = {10077, 10122, 10123}  # bytes, messages, messages of a subject
 
+HEADER_BYTES = 4096  # more than the headers of a dead letter ever take
+
 # What a server that restarts, or a connection that is being made again, shows itself as.
 PASSING = (
     nats.errors.Error,
     asyncio.TimeoutError,
     ConnectionError,
 )
+
+# A pull for several messages waits for the last of them: with one message every 50 ms, a pull for
+# four holds each back up to 150 ms. A message is a batch already, so one a pull is fast as well.
+ONE_AT_A_TIME = PullSub(batch_size=1, timeout=1)
 
 log = logger()
 
@@ -92,6 +99,12 @@ class Bus:
     def connected(self) -> bool:
         client = self.broker._connection
         return client is not None and bool(client.is_connected)
+
+    @property
+    def _room_beside_headers(self) -> int:
+        """A message of the largest size leaves no room for the headers of a dead letter."""
+        client = self.broker._connection
+        return client.max_payload - HEADER_BYTES if client is not None else 0
 
     async def connect(self) -> None:
         """Connect, waiting for the server as long as it takes, and make the streams."""
@@ -149,7 +162,7 @@ class Bus:
                 return int(ack.seq)
             except nats.js.errors.APIError as error:
                 if error.err_code == WRONG_LAST_SEQUENCE:
-                    return await self._resolve_conflict(subject, stream, message_id)
+                    return await self._resolve_conflict(subject, stream, body)
                 if error.err_code in STREAM_FULL:
                     self._full.labels(stream).inc()
                 elif error.code is not None and error.code < 500:
@@ -159,10 +172,12 @@ class Bus:
             await asyncio.sleep(delay)
             delay = min(delay * 2, 1.0)
 
-    async def _resolve_conflict(self, subject: str, stream: str, message_id: str) -> int:
-        last = await self.stream.get_last_msg(stream, subject, direct=True)
-        if (last.headers or {}).get(Header.MSG_ID) == message_id and last.seq is not None:
-            return last.seq
+    async def _resolve_conflict(self, subject: str, stream: str, body: bytes) -> int:
+        # The body decides, not the id: two publishers give the same place in a sequence one id.
+        with suppress(nats.js.errors.NotFoundError):
+            last = await self.stream.get_last_msg(stream, subject, direct=True)
+            if last.data == body and last.seq is not None:
+                return last.seq
         raise Conflict(f"{subject} was advanced by another instance")
 
     async def publish_batch(self, batch: batches.Batch, *, after: int | None = None) -> int:
@@ -175,8 +190,10 @@ class Bus:
             after=after,
         )
 
-    async def last(self, subject: str, stream: str) -> Last | None:
-        """The newest message of a subject that can be read.
+    async def last(
+        self, subject: str, stream: str, check: Callable[[batches.Envelope], object] | None = None
+    ) -> Last | None:
+        """The newest message of a subject that can be read and that `check` has nothing against.
 
         Garbage behind it is moved to the dead letters: whoever continues the sequence must not
         stumble over it.
@@ -188,7 +205,10 @@ class Bus:
                 return None
             sequence = message.seq or 0
             try:
-                return Last(sequence, batches.peek(message.data or b"", subject))
+                envelope = batches.decode(message.data or b"", subject).envelope
+                if check is not None:
+                    check(envelope)
+                return Last(sequence, envelope)
             except Unreadable as error:
                 await self.reject(subject, stream, sequence, message.data or b"", str(error))
                 await self.stream.delete_msg(stream, sequence)
@@ -208,7 +228,7 @@ class Bus:
         origin = f"{stream}.{sequence}"
         await self.publish(
             subjects.rejected(self.service),
-            body,
+            body[: self._room_beside_headers],
             stream=subjects.REJECTED,
             message_id=f"rejected.{origin}",
             headers=headers,

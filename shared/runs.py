@@ -115,7 +115,7 @@ class RunBook:
         except KeyNotFoundError:
             raise NotFound(f"no run {run!r}") from None
         record = read_record(entry.value or b"")
-        if record is None:
+        if record is None or record.run != run:
             raise NotFound(f"run {run!r} has a record that cannot be read")
         return record, entry.revision or 0
 
@@ -177,7 +177,7 @@ class RunBook:
                 self._mirror.pop(run, None)
             else:
                 record = read_record(message.data or b"")
-                if record is not None:
+                if record is not None and record.run == run:
                     self._mirror[run] = record
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
+from shared.batches import Envelope
+from shared.errors import Unreadable
+
 
 class Standing(BaseModel):
     model_config = ConfigDict(extra="ignore")
@@ -26,3 +29,11 @@ class Standing(BaseModel):
     clock: float = 0.0  # arrival of the newest task
     cpu_busy: list[float] = []  # seconds of work each CPU was given
     gpu_busy: list[float] = []
+
+
+def standing_of(envelope: Envelope) -> Standing:
+    """The standing that a batch of results brings."""
+    try:
+        return Standing.model_validate((envelope.state or {})["standing"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise Unreadable(f"results without a standing: {error!r}") from None

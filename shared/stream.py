@@ -33,11 +33,16 @@ class Position:
 
 
 async def load_position(bus: Bus, run: str) -> Position:
-    last = await bus.last(subjects.tasks(run), subjects.TASKS)
+    last = await bus.last(subjects.tasks(run), subjects.TASKS, cursor_of)
     if last is None:
         return Position()
+    return Position(cursor_of(last.envelope), last.envelope.batch + 1, last.sequence)
+
+
+def cursor_of(envelope: Envelope) -> Cursor:
+    """Where the stream stands after these tasks."""
     try:
-        cursor = Cursor(**(last.envelope.state or {})["cursor"])
-    except (KeyError, TypeError) as error:
-        raise Unreadable(f"the last tasks of run {run} carry no cursor: {error!r}") from None
-    return Position(cursor, last.envelope.batch + 1, last.sequence)
+        said = (envelope.state or {})["cursor"]
+        return Cursor(int(said["generated"]), int(said["next_task"]), float(said["clock"]))
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise Unreadable(f"tasks without a cursor: {error!r}") from None

@@ -16,6 +16,11 @@ from shared import subjects
 from shared.bus import Bus
 from shared.events import Event
 from shared.runs import RunBook, RunRecord, RunState
+from shared.standing import standing_of
+from shared.stream import cursor_of
+
+# What the last message of a subject must say so that the run can go on from it.
+STATE = {subjects.TASKS: cursor_of, subjects.RESULTS: standing_of}
 
 
 class Housekeeping:
@@ -63,19 +68,25 @@ class Housekeeping:
         await stream.delete_msg(subjects.DECISIONS, sequence)
 
     async def _trim_subject(self, stream: str, subject: str, floor: int, keep_last: bool) -> None:
-        try:
-            last = await self._bus.stream.get_last_msg(stream, subject, direct=True)
-        except NotFoundError:
+        # The last one that can be read: behind garbage a run could not go on.
+        last = await self._bus.last(subject, stream, STATE[stream])
+        if last is None:
             return
-        sequence = last.seq or 0
-        run = subject.split(".")[1]
-        if sequence > floor:
+        if last.sequence > floor:
             before = floor + 1
-        elif keep_last or await self._subjects(subjects.DECISIONS, f"decisions.{run}.*"):
-            before = sequence
+        elif keep_last or await self._on_its_way(stream, subject.split(".")[1]):
+            before = last.sequence
         else:
-            before = sequence + 1
+            before = last.sequence + 1
         await self._bus.stream.purge_stream(stream, seq=before, subject=subject)
+
+    async def _on_its_way(self, stream: str, run: str) -> bool:
+        """Whether a finished run will still bring results: they need the state before them."""
+        if await self._subjects(subjects.DECISIONS, f"decisions.{run}.*"):
+            return True
+        return stream == subjects.RESULTS and bool(
+            await self._subjects(subjects.TASKS, subjects.tasks(run))
+        )
 
     async def _subjects(self, stream: str, pattern: str) -> dict[str, int]:
         info = await self._bus.stream.stream_info(stream, subjects_filter=pattern)
@@ -83,12 +94,13 @@ class Housekeeping:
 
     async def complete(self, record: RunRecord) -> bool:
         """Whether every scheduler has a stored result for every task; if so the run is over."""
-        tasks = await self._bus.last(subjects.tasks(record.run), subjects.TASKS)
+        tasks = await self._bus.last(subjects.tasks(record.run), subjects.TASKS, cursor_of)
         if tasks is None or not await self._stored(subjects.TASKS, tasks.sequence):
             return False
         newest = 0
         for scheduler in record.spec.schedulers:
-            last = await self._bus.last(subjects.results(record.run, scheduler), subjects.RESULTS)
+            subject = subjects.results(record.run, scheduler)
+            last = await self._bus.last(subject, subjects.RESULTS, standing_of)
             if last is None or last.envelope.batch < tasks.envelope.batch:
                 return False
             newest = max(newest, last.sequence)

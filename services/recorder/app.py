@@ -32,6 +32,7 @@ from shared.logs import logger
 from shared.runs import RunRecord, read_record
 from shared.service import Service
 from shared.settings import Settings
+from shared.standing import standing_of
 from shared.store.client import Store
 
 Messages = Annotated[NatsBatchMessage, Context("message")]
@@ -79,8 +80,11 @@ class Recorder:
 
     async def insert(self, messages: Sequence[Msg], tables: dict[str, pa.Table | None]) -> None:
         """The same messages together give the same token; other groupings replace row by row."""
+        # With the time: a bus that was wiped counts its messages from 1 again.
+        first = messages[0].metadata
         places = ",".join(str(message.metadata.sequence.stream) for message in messages)
-        token = blake2b(f"{messages[0].metadata.stream}:{places}".encode()).hexdigest()[:32]
+        said = f"{first.stream}:{first.timestamp.timestamp()}:{places}"
+        token = blake2b(said.encode()).hexdigest()[:32]
         for name, table in tables.items():
             if table is not None and table.num_rows:
                 started = time.perf_counter()
@@ -92,7 +96,7 @@ class Recorder:
 def read_batch(message: Msg) -> Batch:
     batch = batches.decode(message.data, message.subject)
     if batch.envelope.kind == "results":
-        rows.standing_of(batch)
+        standing_of(batch.envelope)
     rows.moment(batch.envelope.published_at)
     return batch
 
@@ -101,8 +105,10 @@ def read_run(message: Msg) -> tuple[int, RunRecord] | None:
     if KV_OP in (message.headers or {}):
         return None
     record = read_record(message.data)
-    if record is None:
-        raise Unreadable("not a run record")
+    if record is None or not message.subject.endswith(f".{record.run}"):
+        raise Unreadable("not the record of this run")
+    rows.moment(record.created_at)
+    rows.moment(record.updated_at)
     return message.metadata.sequence.stream, record
 
 

@@ -12,7 +12,7 @@ from shared.batches import DECISION_FIELDS, RESULT_FIELDS, Batch
 from shared.errors import Unreadable
 from shared.events import Event
 from shared.runs import RunRecord
-from shared.standing import Standing
+from shared.standing import Standing, standing_of
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 FEATURES = ("task_id", "size", "compute_intensity", "memory_required")
@@ -138,18 +138,11 @@ def standing_table(batches: Sequence[Batch]) -> pa.Table:
                 "run": envelope.run,
                 "scheduler": envelope.scheduler,
                 "batch": envelope.batch,
-                **standing_of(batch).model_dump(),
+                **standing_of(envelope).model_dump(),
                 "published_at": moment(envelope.published_at),
             }
         )
     return pa.Table.from_pylist(rows, schema=STANDING)
-
-
-def standing_of(batch: Batch) -> Standing:
-    try:
-        return Standing.model_validate((batch.envelope.state or {})["standing"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise Unreadable(f"results without a standing: {error!r}") from None
 
 
 def run_table(records: Sequence[tuple[int, RunRecord]]) -> pa.Table:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 import time
 
-from faststream.nats import PullSub
 from faststream.nats.annotations import NatsMessage
 from prometheus_client import Counter
 
 from services.scheduler import policy as policies
 from services.scheduler.worker import decide
 from shared import batches, subjects
-from shared.bus import existing
+from shared.bus import ONE_AT_A_TIME, existing
 from shared.errors import NotFound, Unreadable
 from shared.events import Event
 from shared.service import Service
@@ -37,7 +36,7 @@ def make(settings: Settings) -> Service:
         stream=existing(subjects.TASKS),
         durable=durable.durable_name,
         config=durable,
-        pull_sub=PullSub(batch_size=4, timeout=1),
+        pull_sub=ONE_AT_A_TIME,
         title="Tasks",
         description="Arrow batches of tasks, decided and sent on as `decisions.<run>.<scheduler>`",
     )

@@ -10,14 +10,13 @@ import asyncio
 from typing import Any
 
 from faststream import AckPolicy
-from faststream.nats import PullSub
 from faststream.nats.annotations import NatsMessage
 from prometheus_client import Counter
 
 from services.simulator.lane import Counters, Lane
 from services.simulator.sharing import owner
 from shared import batches, subjects
-from shared.bus import existing
+from shared.bus import ONE_AT_A_TIME, existing
 from shared.service import Service
 from shared.settings import Settings
 
@@ -76,7 +75,7 @@ class Lanes:
             stream=existing(subjects.DECISIONS),
             durable=durable.durable_name,
             config=durable,
-            pull_sub=PullSub(batch_size=8, timeout=1),
+            pull_sub=ONE_AT_A_TIME,
             ack_policy=AckPolicy.MANUAL,
             persistent=False,
         )

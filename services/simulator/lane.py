@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from prometheus_client import Counter
@@ -21,6 +22,7 @@ from shared.batches import Batch
 from shared.bus import Bus
 from shared.errors import Conflict, NotFound, Unreadable
 from shared.runs import RunBook
+from shared.spec import RunSpec
 
 # Batches that came too early are kept, unacknowledged, up to this many per run; the ones beyond
 # are given back to the bus. A worker that died holds up its batch for `ack_wait` seconds, and the
@@ -88,12 +90,7 @@ class Lane:
             raise Unreadable(str(error)) from None
         if self.scheduler not in spec.schedulers:
             raise Unreadable(f"{self.scheduler} does not take part in run {run}")
-        last = await self._bus.last(subjects.results(run, self.scheduler), subjects.RESULTS)
-        if last is None:
-            progress = Progress(Simulation.new(spec), 0)
-        else:
-            progress = Progress(Simulation.after(spec, last.envelope), last.sequence)
-        self._progress[run] = progress
+        progress = self._progress[run] = Progress(*await self._newest(run, spec))
         if len(self._progress) > KEPT_RUNS:
             _, old = self._progress.popitem(last=False)
             await self._give_back(old)
@@ -129,13 +126,15 @@ class Lane:
 
     async def _reload(self, progress: Progress, run: str) -> None:
         """Another simulator went ahead (or garbage was in the way): go on from what the bus has."""
-        last = await self._bus.last(subjects.results(run, self.scheduler), subjects.RESULTS)
         spec = progress.simulation.spec
-        if last is None:
-            progress.simulation, progress.last_sequence = Simulation.new(spec), 0
-        else:
-            progress.simulation = Simulation.after(spec, last.envelope)
-            progress.last_sequence = last.sequence
+        progress.simulation, progress.last_sequence = await self._newest(run, spec)
+
+    async def _newest(self, run: str, spec: RunSpec) -> tuple[Simulation, int]:
+        """The simulation after the last results on the bus, and their sequence number."""
+        after = partial(Simulation.after, spec)
+        subject = subjects.results(run, self.scheduler)
+        last = await self._bus.last(subject, subjects.RESULTS, after)
+        return (Simulation.new(spec), 0) if last is None else (after(last.envelope), last.sequence)
 
     async def close(self) -> None:
         """Give everything back that waits, so that the next owner gets it at once."""
