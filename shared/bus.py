@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import nats.errors
 import nats.js.errors
@@ -20,6 +20,7 @@ from faststream.exceptions import HandlerException
 from faststream.message import StreamMessage
 from faststream.nats import JStream, NatsBroker, PullSub
 from faststream.nats.message import NatsBatchMessage, NatsMessage
+from faststream.security import SASLPlaintext
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, Header
@@ -63,7 +64,8 @@ class Bus:
         self.settings = settings
         self.service = service
         self.broker = NatsBroker(
-            _with_credentials(settings),
+            settings.nats_url,
+            security=_credentials(settings),
             name=service,
             max_reconnect_attempts=-1,
             reconnect_time_wait=1,
@@ -249,7 +251,7 @@ class Bus:
             message_id=message_id,
         )
 
-    async def roll_call(self, patience: float = 0.3) -> list[ServiceReport]:
+    async def roll_call(self, patience: float = 0.4) -> list[ServiceReport]:
         """Everybody who answers: once nobody has for `patience` seconds, all have."""
         client = self.broker._connection
         if client is None:
@@ -331,12 +333,11 @@ async def _log_connection_error(error: Exception) -> None:
         log.warning("NATS connection", error=repr(error))
 
 
-def _with_credentials(settings: Settings) -> str:
-    url = settings.nats_url
+def _credentials(settings: Settings) -> SASLPlaintext | None:
     if not settings.nats_user:
-        return url
-    password = quote(settings.nats_password.get_secret_value(), safe="")
-    return url.replace("://", f"://{quote(settings.nats_user, safe='')}:{password}@", 1)
+        return None
+    # Not in the address: NATS takes a quoted password there as it stands.
+    return SASLPlaintext(settings.nats_user, settings.nats_password.get_secret_value())
 
 
 def _shown(settings: Settings) -> str:

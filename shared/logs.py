@@ -15,7 +15,7 @@ def set_up(settings: Settings, **context: str) -> None:
     renderer: structlog.types.Processor = (
         structlog.processors.JSONRenderer()
         if settings.log_format == "json"
-        else structlog.dev.ConsoleRenderer()
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
     )
     shared: list[structlog.types.Processor] = [
         structlog.contextvars.merge_contextvars,

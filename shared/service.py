@@ -31,6 +31,8 @@ from shared.settings import Settings
 Check = Callable[[], Awaitable[str | None]]
 Work = Callable[[], Awaitable[None]]
 
+CHECK_SECONDS = 1.0
+
 log = logs.logger()
 
 
@@ -46,7 +48,8 @@ class Service:
         GCCollector(registry=self.registry)
         self.bus = Bus(settings, name, self.registry)
         self._runs: RunBook | None = None
-        self.checks: dict[str, Check] = {"nats": self._check_nats}
+        self.checks: dict[str, Check] = {}
+        self._problems: dict[str, str] = {"start": "not finished"}
         self.prepare: list[Work] = []
         self.background: list[Work] = []
         self.closing: list[Work] = []
@@ -58,7 +61,7 @@ class Service:
     def _announce_presence(self) -> None:
         @self.bus.broker.subscriber(subjects.ROLL_CALL, title="Roll call")
         async def present(body: bytes) -> bytes:
-            return (await self.report()).model_dump_json().encode()
+            return self.report().model_dump_json().encode()
 
     @property
     def runs(self) -> RunBook:
@@ -67,15 +70,22 @@ class Service:
             self._runs = RunBook(self.bus.stream, self.settings.nats_replicas)
         return self._runs
 
-    async def report(self) -> ServiceReport:
-        problems = {}
-        for name, check in self.checks.items():
-            try:
-                problem = await check()
-            except Exception as error:
-                problem = repr(error)
-            if problem:
-                problems[name] = problem
+    async def _watch_health(self) -> None:
+        while True:
+            problems = {}
+            for name, check in self.checks.items():
+                try:
+                    problem = await check()
+                except Exception as error:
+                    problem = repr(error)
+                if problem:
+                    problems[name] = problem
+            self._problems = problems
+            await asyncio.sleep(CHECK_SECONDS)
+
+    def report(self) -> ServiceReport:
+        """How this process is, as of its last look: answering a roll call must not take time."""
+        problems = self._problems if self.bus.connected else {"nats": "not connected"}
         return ServiceReport(
             service=self.name,
             scheduler=self.scheduler,
@@ -87,9 +97,6 @@ class Service:
             problems=problems,
         )
 
-    async def _check_nats(self) -> str | None:
-        return None if self.bus.connected else "not connected"
-
     async def start(self) -> None:
         await self.bus.connect()
         await self._until_it_works(self.runs.open)
@@ -97,7 +104,7 @@ class Service:
             await self._until_it_works(work)
 
     async def after_start(self) -> None:
-        for work in self.background:
+        for work in [self._watch_health, *self.background]:
             self._tasks.append(asyncio.create_task(self._keep_going(work)))
         label = f"{self.name} {self.scheduler}".strip()
         await self.bus.tell(
@@ -134,7 +141,7 @@ class Service:
     def app(self, routes: list[tuple[str, Any]] | None = None) -> AsgiFastStream:
         @get
         async def health(scope: Any) -> AsgiResponse:
-            report = await self.report()
+            report = self.report()
             return AsgiResponse(
                 report.model_dump_json().encode(),
                 200 if report.healthy else 503,

@@ -20,6 +20,22 @@ from shared.batches import Batch
 from shared.errors import Unreadable
 from shared.settings import Settings
 
+# What fits on a line of a terminal; --json has every column.
+SHOWN = (
+    "task_id",
+    "size",
+    "compute_intensity",
+    "memory_required",
+    "arrival_time",
+    "gpu_fraction",
+    "gpu",
+    "time",
+    "wait",
+    "energy",
+    "cost",
+    "status",
+)
+
 
 def tail(
     subject: Annotated[str, typer.Argument(help="A subject; * and > stand for any.")] = ">",
@@ -53,8 +69,8 @@ async def _follow(where: Settings, subject: str, rows: int, count: int | None, j
     err.print(f"listening on {subject}; Ctrl-C ends", style="dim")
     seen = 0
     async for message in subscription.messages:
-        # Everything that is no message of the arena's own: replies, KV and JetStream's API.
-        if message.subject.startswith(("_INBOX.", "$JS.", "arena.")):
+        # Replies, JetStream's own traffic, and its deliveries of messages that were seen already.
+        if message.subject.startswith(("_INBOX.", "$JS.", "arena.")) or "$JS.ACK" in message.reply:
             continue
         described = describe(message, rows)
         print_json(described) if json else _show(described)
@@ -102,7 +118,7 @@ def _show(described: dict[str, Any]) -> None:
         return
     out.print(f"{title} batch {described['batch']}: {described['count']} rows")
     if described["rows"]:
-        shown = [key for key in described["rows"][0] if key not in ("dependencies", "published_at")]
+        shown = [key for key in SHOWN if key in described["rows"][0]]
         table = Table(*shown, box=None, header_style="dim")
         for row in described["rows"]:
             table.add_row(

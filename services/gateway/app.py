@@ -79,7 +79,7 @@ def _add_metrics(app: FastAPI, service: Service, control: Control) -> None:
     @app.get("/health", include_in_schema=False)
     async def health() -> Response:
         """Of this process alone; /api/health is about the arena."""
-        report = await service.report()
+        report = service.report()
         return Response(
             report.model_dump_json(),
             200 if report.healthy else 503,
