@@ -45,6 +45,17 @@ format: setup ## Format the code and mend what can be mended
 bench: setup ## Measure throughput, latency, memory and start; prints JSON
 	@$(BIN)/python -m tests.bench $(ARGS)
 
+COMPOSE ?= $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
+
+.PHONY: compose-up
+compose-up: ## Start the arena in containers (ARGS='--scale scheduler-greedy=3')
+	@deploy/make-env
+	$(COMPOSE) up -d --build $(if $(filter docker compose,$(COMPOSE)),--wait) $(ARGS)
+
+.PHONY: compose-down
+compose-down: ## Stop the containers and keep the data (ARGS=-v removes it)
+	$(COMPOSE) down $(ARGS)
+
 .PHONY: constraints
 constraints: ## Renew constraints.txt from the newest releases that pyproject.toml allows
 	rm -rf .venv-new && $(PYTHON) -m venv .venv-new

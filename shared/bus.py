@@ -319,6 +319,21 @@ async def give_back(message: StreamMessage[Any], settings: Settings) -> None:
     await message.nack(delay=settings.retry_delay.total_seconds())
 
 
+_fetch = JetStreamContext.PullSubscription.fetch
+
+
+async def _fetch_or_time_out(*args: Any, **options: Any) -> list[Msg]:
+    """nats-py ends a fetch whose time is up with one of two exceptions, and FastStream knows only
+    the other: its consuming task would die, with the messages that it had collected."""
+    try:
+        return await _fetch(*args, **options)
+    except asyncio.TimeoutError as error:
+        raise nats.errors.TimeoutError from error
+
+
+JetStreamContext.PullSubscription.fetch = _fetch_or_time_out  # type: ignore[method-assign]
+
+
 def existing(stream: str) -> JStream:
     """A stream that `Bus.connect` has made, for FastStream's subscribers."""
     return JStream(stream, declare=False)

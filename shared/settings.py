@@ -7,12 +7,23 @@ in the RunSpec.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr
+from pydantic import BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MEGABYTE = 1024 * 1024
+
+
+def _seconds(value: Any) -> Any:
+    """The environment has only text: a plain number there means seconds."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+Duration = Annotated[timedelta, BeforeValidator(_seconds)]
 
 
 class Settings(BaseSettings):
@@ -45,27 +56,27 @@ class Settings(BaseSettings):
     results_max_bytes: int = 2048 * MEGABYTE
 
     # The stream forgets message ids after this; a publisher retries for much less long.
-    duplicate_window: timedelta = timedelta(minutes=2)
+    duplicate_window: Duration = timedelta(minutes=2)
     # A message that a dead process had taken is given to another one after this. Work on a batch
     # takes milliseconds, so 10 s means dead or hanging.
-    ack_wait: timedelta = timedelta(seconds=10)
+    ack_wait: Duration = timedelta(seconds=10)
     # A batch that failed for a passing reason is tried again after this.
-    retry_delay: timedelta = timedelta(seconds=1)
-    publish_timeout: timedelta = timedelta(seconds=5)
+    retry_delay: Duration = timedelta(seconds=1)
+    publish_timeout: Duration = timedelta(seconds=5)
 
     # The generator sends what is due this often. Every message costs a few milliseconds of CPU on
     # its way through all schedulers; ten a second still look live.
-    tick: timedelta = timedelta(milliseconds=100)
+    tick: Duration = timedelta(milliseconds=100)
     # Larger batches gain nothing in speed and make results come in lumps.
     batch_tasks: int = Field(default=2000, ge=1, le=10_000)
     # The generator keeps this many batches ahead of the fastest scheduler, so pausing is quick.
     lead_batches: int = Field(default=24, ge=1)
     # How often runs are looked at: the delay of pause and resume.
-    watch_interval: timedelta = timedelta(milliseconds=200)
+    watch_interval: Duration = timedelta(milliseconds=200)
 
     # The recorder waits this long for more messages to share one insert: fewer, larger parts spare
     # ClickHouse a third of its work (measured), and the live feed does not come from there.
-    record_linger: timedelta = timedelta(milliseconds=500)
+    record_linger: Duration = timedelta(milliseconds=500)
     record_messages: int = Field(default=128, ge=1)
 
     # The gateway asks for this token on every call that changes something, when it is set.

@@ -69,7 +69,7 @@ class Store:
 
     def insert(self, table: str, rows: pa.Table, *, token: str) -> None:
         """Insert and wait until it is stored. The same token again inserts nothing."""
-        settings = {"insert_deduplication_token": token}
+        settings = {"insert_deduplication_token": token, "async_insert": 0}
         self._try(lambda client: client.insert_arrow(table, rows, settings=settings))
 
     def migrate(self) -> list[str]:

@@ -35,6 +35,8 @@ class Engine:
 
     def __init__(self, path: Path) -> None:
         self._lock_file = _lock_folder(path)
+        # chdb would take a config.xml that happens to lie in the current folder for its own.
+        os.chdir(path)
         # Imported here: half a second and 300 MB, not worth it before the folder is ours.
         from chdb import _chdb
 

@@ -1,0 +1,192 @@
+"""What docker-compose.yml and its configuration files promise, checked without a Docker engine."""
+
+from __future__ import annotations
+
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from deploy.local.arena import CLICKHOUSE_USER, NATS_USER
+from deploy.local.stack import NATS_CONFIG
+from shared.settings import Settings
+
+ROOT = Path(__file__).parents[3]
+COMPOSE = ROOT / "docker-compose.yml"
+DOCKERFILE = (ROOT / "deploy/Dockerfile").read_text()
+NATS_CONF = ROOT / "deploy/nats/nats.conf"
+USERS = ElementTree.parse(ROOT / "deploy/clickhouse/users.xml").getroot()
+
+SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE.read_text())["services"]
+# Other people's images; all other services run ours.
+STORES = {"nats", "clickhouse"}
+OURS = sorted(SERVICES.keys() - STORES)
+POLICIES = sorted(
+    file.stem
+    for file in (ROOT / "services/scheduler/policies").glob("*.py")
+    if not file.stem.startswith("_")
+)
+
+
+def sources(service: str) -> list[str]:
+    """What a service mounts: names of volumes, and paths of ours, which begin with a dot."""
+    return [str(volume).split(":")[0] for volume in SERVICES[service].get("volumes", [])]
+
+
+def test_every_built_in_policy_has_a_scheduler_of_its_own() -> None:
+    schedulers = {
+        name: service["environment"]["HYBRID_POLICY"]
+        for name, service in SERVICES.items()
+        if service.get("command") == "services.scheduler"
+    }
+    assert schedulers == {f"scheduler-{name.replace('_', '-')}": name for name in POLICIES}
+
+
+def test_every_service_that_can_be_started_is_there() -> None:
+    packages = {file.parent.name for file in (ROOT / "services").glob("*/__main__.py")}
+    assert {SERVICES[name]["command"] for name in OURS} == {f"services.{p}" for p in packages}
+
+
+def test_all_our_services_share_one_image_that_one_of_them_builds() -> None:
+    assert len({SERVICES[name]["image"] for name in OURS}) == 1
+    assert [name for name in SERVICES if "build" in SERVICES[name]] == ["recorder"]
+    # docker-compose 1.29 makes images in the order of the dependencies.
+    assert all("recorder" in SERVICES[name]["depends_on"] for name in OURS if name != "recorder")
+
+
+def test_images_have_a_fixed_version() -> None:
+    assert all(re.search(r":\d+\.\d+", SERVICES[name]["image"]) for name in STORES)
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_is_checked_restarted_and_not_root(name: str) -> None:
+    service = SERVICES[name]
+    assert "healthcheck" in service or (name in OURS and "\nHEALTHCHECK " in DOCKERFILE)
+    assert service["restart"] == "unless-stopped"
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", service["user"])
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_can_be_scaled_unless_it_has_state_or_a_port(name: str) -> None:
+    service = SERVICES[name]
+    assert "container_name" not in service
+    assert ("ports" in service) == (name in {"gateway", "clickhouse"})
+    assert any(not source.startswith(".") for source in sources(name)) == (name in STORES)
+
+
+def test_ports_are_open_to_this_machine_only() -> None:
+    assert SERVICES["gateway"]["ports"] == ["${HYBRID_PUBLISH:-127.0.0.1:8000}:8000"]
+    assert all(port.startswith("127.0.0.1:") for port in SERVICES["clickhouse"]["ports"])
+
+
+def test_data_is_in_named_volumes_and_mounted_files_exist() -> None:
+    named = set(yaml.safe_load(COMPOSE.read_text())["volumes"])
+    mounted = [source for name in SERVICES for source in sources(name)]
+    assert {source for source in mounted if not source.startswith(".")} == named
+    assert all((ROOT / source).is_file() for source in mounted if source.startswith("."))
+
+
+def test_passwords_come_from_the_environment_and_a_missing_one_names_the_command() -> None:
+    hint = r"\$\{HYBRID_\w+_PASSWORD:\?run deploy/make-env once, [^}]+\}"
+    given = [
+        str(value)
+        for service in SERVICES.values()
+        for key, value in service["environment"].items()
+        if key.endswith("_PASSWORD")
+    ]
+    assert given
+    assert all(re.fullmatch(f'"?{hint}"?', value) for value in given)
+
+
+def test_only_those_who_use_clickhouse_have_its_password() -> None:
+    holders = {n for n in OURS if "HYBRID_CLICKHOUSE_PASSWORD" in SERVICES[n]["environment"]}
+    assert holders == {"gateway", "recorder"}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_variable_is_a_setting(name: str) -> None:
+    fields = {f"HYBRID_{field.upper()}" for field in Settings.model_fields}
+    assert SERVICES[name]["environment"].keys() <= fields
+
+
+def test_users_are_the_same_in_every_place() -> None:
+    assert SERVICES["nats"]["environment"]["NATS_USER"] == NATS_USER
+    assert SERVICES["clickhouse"]["environment"]["CLICKHOUSE_USER"] == CLICKHOUSE_USER
+    assert SERVICES["recorder"]["environment"]["HYBRID_NATS_USER"] == NATS_USER
+    assert SERVICES["recorder"]["environment"]["HYBRID_CLICKHOUSE_USER"] == CLICKHOUSE_USER
+    users = USERS.find("users")
+    assert users is not None
+    assert {user.tag for user in users} == {"default", CLICKHOUSE_USER, "analyst"}
+    assert users.find("default[@remove]") is not None
+
+
+def test_the_analyst_only_reads_and_the_writer_keeps_to_its_database() -> None:
+    database = Settings.model_fields["clickhouse_database"].default
+    assert USERS.findtext("profiles/analyst/readonly") == "1"
+    assert USERS.findtext("users/analyst/profile") == "analyst"
+    assert USERS.findtext("users/analyst/grants/query") == f"GRANT SELECT, SHOW ON {database}.*"
+    assert USERS.findtext(f"users/{CLICKHOUSE_USER}/grants/query") == f"GRANT ALL ON {database}.*"
+
+
+def test_clickhouse_stores_an_insert_before_it_answers() -> None:
+    assert USERS.findtext("profiles/writer/async_insert") == "0"
+    assert USERS.findtext(f"users/{CLICKHOUSE_USER}/profile") == "writer"
+
+
+def test_clickhouse_reads_its_passwords_from_variables_that_compose_gives() -> None:
+    variables = {user.get("from_env") for user in USERS.findall("users/*/password")}
+    assert variables == {"CLICKHOUSE_PASSWORD", "CLICKHOUSE_ANALYST_PASSWORD"}
+    assert variables <= SERVICES["clickhouse"]["environment"].keys()
+
+
+def test_nats_has_the_limits_of_the_embedded_one() -> None:
+    for setting in (r"max_payload: (\S+)", r'sync_interval: "(\S+)"'):
+        inside, outside = re.search(setting, NATS_CONFIG), re.search(setting, NATS_CONF.read_text())
+        assert inside is not None
+        assert outside is not None
+        assert inside[1] == outside[1]
+
+
+@pytest.mark.parametrize("password", ["letters", "0099", "99k"])
+def test_nats_accepts_its_configuration_whatever_the_password_looks_like(password: str) -> None:
+    given = SERVICES["nats"]["environment"]["NATS_PASSWORD"]
+    environment = {
+        "NATS_USER": NATS_USER,
+        "NATS_PASSWORD": re.sub(r"\$\{[^}]+\}", password, given),
+    }
+    server = Path(sys.executable).parent / "nats-server"
+    check = subprocess.run(
+        [server, "-t", "-c", NATS_CONF], env=environment, capture_output=True, text=True
+    )
+    assert check.returncode == 0, check.stderr
+
+
+def test_the_image_is_not_root_and_holds_nothing_but_the_program() -> None:
+    assert re.search(r"^USER [1-9]\d*:[1-9]\d*$", DOCKERFILE, re.MULTILINE)
+    rules = (ROOT / ".dockerignore").read_text().split("\n")
+    kept = {rule[1:] for rule in rules if rule.startswith("!")}
+    assert "*" in rules
+    program = {"pyproject.toml", "constraints.txt", "README.md", "deploy", "services", "shared"}
+    assert kept == program
+
+
+def test_make_env_writes_random_passwords_once_for_the_owner_alone(tmp_path: Path) -> None:
+    script = tmp_path / "deploy/make-env"
+    script.parent.mkdir()
+    script.write_bytes((ROOT / "deploy/make-env").read_bytes())
+    subprocess.run(["sh", script], check=True, capture_output=True)
+    written = (tmp_path / ".env").read_text()
+    entries = dict(line.split("=", 1) for line in written.splitlines())
+    wanted = set(re.findall(r"\$\{(HYBRID_\w+_PASSWORD):\?", COMPOSE.read_text()))
+    assert entries.keys() == wanted
+    assert all(re.fullmatch(r"[0-9a-f]{48}", password) for password in entries.values())
+    assert len(set(entries.values())) == len(entries)
+    assert stat.S_IMODE((tmp_path / ".env").stat().st_mode) == 0o600
+    subprocess.run(["sh", script], check=True, capture_output=True)
+    assert (tmp_path / ".env").read_text() == written
