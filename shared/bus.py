@@ -327,7 +327,7 @@ async def _fetch_or_time_out(*args: Any, **options: Any) -> list[Msg]:
     the other: its consuming task would die, with the messages that it had collected."""
     try:
         return await _fetch(*args, **options)
-    except asyncio.TimeoutError as error:
+    except TimeoutError as error:
         raise nats.errors.TimeoutError from error
 
 

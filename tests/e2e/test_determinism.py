@@ -33,7 +33,7 @@ def test_results_are_bit_identical_with_one_worker_three_workers_and_processes_k
     assert [row["scheduler"] for row in alone] == list(SCHEDULERS)
     assert all(row["results"] == row["tasks"] == TASKS for row in alone)
 
-    replicas = {name: 3 for name in SCHEDULERS} | {"generator": 2, "simulator": 2, "recorder": 2}
+    replicas = dict.fromkeys(SCHEDULERS, 3) | {"generator": 2, "simulator": 2, "recorder": 2}
     scale = [option for name, n in replicas.items() for option in ("--scale", f"{name}={n}")]
     scaled = ArenaProcess(tmp_path / "scaled", "--idle", *scale)
     try:
