@@ -130,18 +130,6 @@ def decode(body: bytes, subject: str) -> Batch:
     return Batch(envelope, rows)
 
 
-def peek(body: bytes, subject: str) -> Envelope:
-    """Only the envelope, without reading the rows."""
-    try:
-        with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
-            envelope = _envelope(reader.schema, subject.partition(".")[0])
-        if envelope.subject != subject:
-            raise Unreadable(f"a message that belongs on {envelope.subject}")
-        return envelope
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise Unreadable(f"not an Arrow message: {error}") from None
-
-
 def _envelope(schema: pa.Schema, kind: str) -> Envelope:
     raw = (schema.metadata or {}).get(b"envelope")
     if raw is None:

@@ -62,6 +62,10 @@ async def _follow(where: Settings, subject: str, rows: int, count: int | None, j
             password=where.nats_password.get_secret_value() or None,
             connect_timeout=3,
             allow_reconnect=False,
+            # These are of the first connection too: without them it is tried for two minutes.
+            max_reconnect_attempts=1,
+            reconnect_time_wait=0.2,
+            error_cb=_ignore,
         )
     except (nats.errors.Error, OSError) as error:
         fail(f"NATS does not answer at {where.nats_url}: {error!r}")
@@ -78,6 +82,10 @@ async def _follow(where: Settings, subject: str, rows: int, count: int | None, j
         if seen == count:
             break
     await client.close()
+
+
+async def _ignore(error: Exception) -> None:
+    """The one that ends the attempt is told; NATS's own log of the others is a stack trace."""
 
 
 def describe(message: Msg, rows: int) -> dict[str, Any]:

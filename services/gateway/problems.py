@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
+from services.gateway.shapes import MANY, ONE
 from shared.errors import ArenaError, Conflict, NotAllowed, NotFound, SpecError, Unavailable
 
 STATUS: dict[type[ArenaError], tuple[int, str]] = {
@@ -61,7 +62,7 @@ def install(app: FastAPI) -> None:
 
 def explain(entry: Any) -> str:
     """`tasks.0.size: Input should be greater than 0 (got -3)`, without echoing whole bodies."""
-    where = ".".join(str(part) for part in entry["loc"] if part != "body")
+    where = ".".join(str(part) for part in entry["loc"] if part not in ("body", ONE, MANY))
     given = entry.get("input")
     shown = f" (got {given!r})" if isinstance(given, (int, float, str)) else ""
     return f"{where}: {entry['msg']}{shown}"[:300].removeprefix(": ")

@@ -14,6 +14,7 @@ from services.gateway.shapes import (
     Accepted,
     Deleted,
     Health,
+    OneOrMany,
     Part,
     Run,
     RunDetail,
@@ -154,7 +155,7 @@ def make_router(service: Service, control: Control, store: Store) -> APIRouter:
         return brief(await control.move(run, RunState.STOPPED))
 
     @guarded.post("/api/tasks", status_code=202, tags=["tasks"])
-    async def submit(body: Submission | SubmittedTask) -> Accepted:
+    async def submit(body: OneOrMany) -> Accepted:
         """Put tasks of your own into a run: one task, or `{"run": ..., "tasks": [...]}`."""
         submission = Submission(tasks=[body]) if isinstance(body, SubmittedTask) else body
         return await control.submit(submission)

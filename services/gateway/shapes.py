@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from shared.events import ServiceReport
 from shared.runs import RunState
@@ -33,6 +33,19 @@ class Submission(BaseModel):
 
     run: str | None = Field(default=None, description="none: the newest active run")
     tasks: list[SubmittedTask] = Field(min_length=1, max_length=2000)
+
+
+ONE, MANY = "one", "many"
+
+
+def _form(body: Any) -> str:
+    return MANY if isinstance(body, dict) and "tasks" in body else ONE
+
+
+# Told apart before they are checked, so that what is wrong is said of the form that was meant.
+OneOrMany = Annotated[
+    Annotated[SubmittedTask, Tag(ONE)] | Annotated[Submission, Tag(MANY)], Discriminator(_form)
+]
 
 
 class Accepted(BaseModel):

@@ -16,7 +16,9 @@ class Pacer:
         """Tasks that may go out now; at most one batch."""
         if self._pace is None:
             return self._batch_tasks
-        self._credit_at = max(self._credit_at, now - CATCH_UP_SECONDS)
+        # At a pace below one a second a task is due only after longer than that.
+        kept = max(CATCH_UP_SECONDS, 1.0 / self._pace)
+        self._credit_at = max(self._credit_at, now - kept)
         return min(int((now - self._credit_at) * self._pace + 1e-9), self._batch_tasks)
 
     def sent(self, count: int) -> None:

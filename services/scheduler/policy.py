@@ -95,25 +95,30 @@ def load(reference: str) -> Policy:
         check_scheduler_name(getattr(found[0], "name", ""))
     except ValueError as error:
         raise PolicyError(f"{reference}: {error}; set the class attribute `name`") from None
-    policy: Policy = found[0]()
+    try:
+        policy: Policy = found[0]()
+    except Exception as error:
+        raise PolicyError(f"{reference}: {found[0].__name__}() failed: {error!r}") from error
     return policy
 
 
 def _import(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
-    except ImportError as error:
-        raise PolicyError(f"cannot import {name}: {error}") from None
+    except Exception as error:
+        raise PolicyError(f"cannot import {name}: {error!r}") from error
 
 
 def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise PolicyError(f"no such file: {path}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    # A name of its own: somebody's json.py must not take the place of Python's.
+    name = f"policy_file_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     except Exception as error:

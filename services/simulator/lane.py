@@ -28,6 +28,9 @@ from shared.spec import RunSpec
 # are given back to the bus. A worker that died holds up its batch for `ack_wait` seconds, and the
 # other workers go on meanwhile.
 EARLY_BATCHES = 128
+# When early batches come but the one that is due does not, another simulator may have had it: the
+# bus is asked, at most this often.
+REST_SECONDS = 0.5
 # Runs whose cluster is kept in memory; the others are read back from the bus when needed.
 KEPT_RUNS = 64
 
@@ -46,6 +49,14 @@ class Progress:
     simulation: Simulation
     last_sequence: int  # in RESULTS, of the message that holds this simulation
     early: dict[int, tuple[Batch, Delivery]] = field(default_factory=dict)
+    moved_at: float = field(default_factory=time.monotonic)
+
+    def move(self, simulation: Simulation, last_sequence: int) -> None:
+        self.simulation, self.last_sequence = simulation, last_sequence
+        self.moved_at = time.monotonic()
+
+    def rests(self) -> bool:
+        return time.monotonic() - self.moved_at > REST_SECONDS
 
 
 @dataclass(slots=True)
@@ -68,17 +79,24 @@ class Lane:
         run = batch.envelope.run
         async with self._lock:
             progress = await self._load(run)
-            number, due = batch.envelope.batch, progress.simulation.next_batch
-            if number > due:
+            number = batch.envelope.batch
+            if number > progress.simulation.next_batch and progress.rests():
+                await self._reload(progress, run)
+            if number > progress.simulation.next_batch:
                 await self._keep(progress, number, batch, delivery)
-                return
-            await self._apply(progress, batch, delivery)
-            while early := progress.early.pop(progress.simulation.next_batch, None):
-                try:
-                    await self._apply(progress, *early)
-                except Unreadable:  # comes back as the batch that is due, and is rejected then
-                    await early[1].nack()
-                    break
+            else:
+                await self._apply(progress, batch, delivery)
+            await self._catch_up(progress)
+
+    async def _catch_up(self, progress: Progress) -> None:
+        """Apply the early batches that are due by now; another simulator may have done some."""
+        while due := [n for n in progress.early if n <= progress.simulation.next_batch]:
+            batch, delivery = progress.early.pop(min(due))
+            try:
+                await self._apply(progress, batch, delivery)
+            except Unreadable:  # comes back as the batch that is due, and is rejected then
+                await delivery.nack()
+                break
 
     async def _load(self, run: str) -> Progress:
         if run in self._progress:
@@ -117,7 +135,7 @@ class Lane:
             except Conflict:
                 await self._reload(progress, batch.envelope.run)
                 continue
-            progress.simulation, progress.last_sequence = after, sequence
+            progress.move(after, sequence)
             self._counters.results.inc(rows.num_rows)
         if batch.envelope.batch > progress.simulation.next_batch:  # after a reload
             await self._keep(progress, batch.envelope.batch, batch, delivery)
@@ -126,8 +144,7 @@ class Lane:
 
     async def _reload(self, progress: Progress, run: str) -> None:
         """Another simulator went ahead (or garbage was in the way): go on from what the bus has."""
-        spec = progress.simulation.spec
-        progress.simulation, progress.last_sequence = await self._newest(run, spec)
+        progress.move(*await self._newest(run, progress.simulation.spec))
 
     async def _newest(self, run: str, spec: RunSpec) -> tuple[Simulation, int]:
         """The simulation after the last results on the bus, and their sequence number."""

@@ -146,7 +146,7 @@ async def measure_latency(arena: ArenaProcess, seconds: float) -> dict[str, Any]
         if now > end_at:
             break
         if now > warm_at:
-            published_at = batches.peek(message.data, message.subject).published_at
+            published_at = batches.decode(message.data, message.subject).envelope.published_at
             delays.append((now - published_at) * 1000)
     await client.close()
     arena.http.post("/api/simulation/stop", params={"run": run})

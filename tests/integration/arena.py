@@ -1,0 +1,223 @@
+"""The services of an arena inside the test's own process, on the real NATS and ClickHouse."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from nats.aio.client import Client
+from nats.js import JetStreamContext
+from nats.js.errors import NotFoundError
+from prometheus_client import CollectorRegistry
+
+import services.generator.app
+import services.recorder.app
+import services.scheduler.app
+import services.simulator.app
+from shared import batches, subjects
+from shared.batches import Batch
+from shared.bus import Bus
+from shared.runs import RunBook, RunRecord, RunState
+from shared.service import Service
+from shared.settings import Settings
+from shared.spec import RunSpec
+from shared.store.client import Store
+from tests.integration.clickhouse_server import ROOT
+
+MAKERS: dict[str, Callable[[Settings], Service]] = {
+    "generator": services.generator.app.make,
+    "scheduler": services.scheduler.app.make,
+    "simulator": services.simulator.app.make,
+    "recorder": services.recorder.app.make,
+}
+
+
+async def eventually(
+    look: Callable[[], Awaitable[Any]], what: str = "", *, seconds: float = 30
+) -> Any:
+    """Look until there is something to see; what is seen last is shown when time is up."""
+    deadline = time.monotonic() + seconds
+    while True:
+        seen = await look()
+        if seen:
+            return seen
+        assert time.monotonic() < deadline, f"{what or look.__qualname__}: never, last {seen!r}"
+        await asyncio.sleep(0.02)
+
+
+async def unchanged(look: Callable[[], Awaitable[Any]], *, seconds: float = 0.5) -> Any:
+    """What is seen, once it has stayed the same for a while."""
+    seen = await look()
+    since = start = time.monotonic()
+    while time.monotonic() - since < seconds:
+        assert time.monotonic() - start < 30, f"never comes to rest: {seen!r}"
+        await asyncio.sleep(0.02)
+        if (now := await look()) != seen:
+            seen, since = now, time.monotonic()
+    return seen
+
+
+class Arena:
+    def __init__(self, settings: Settings, bus: Bus) -> None:
+        self.settings = settings
+        self.bus = bus
+        self.runs = RunBook(bus.stream)
+        self._services: list[Service] = []
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._store: Store | None = None
+
+    @property
+    def stream(self) -> JetStreamContext:
+        return self.bus.stream
+
+    @property
+    def store(self) -> Store:
+        if self._store is None:
+            self._store = Store(self.settings)
+        return self._store
+
+    async def start(self, name: str, **settings: Any) -> Service:
+        service = MAKERS[name](self.settings.model_copy(update=settings))
+        self._services.append(service)
+        await service.start()
+        await service.bus.broker.start()
+        await service.after_start()
+        return service
+
+    async def schedulers(self, *policies: str) -> list[Service]:
+        return [await self.start("scheduler", policy=policy) for policy in policies]
+
+    async def stop(self, *services: Service) -> None:
+        for service in services or tuple(reversed(self._services)):
+            self._services.remove(service)
+            await service.stop()
+            await service.bus.broker.stop()
+
+    def process(self, name: str, **settings: Any) -> subprocess.Popen[bytes]:
+        """A service as a process of its own, for a test that kills it."""
+        values = self.settings.model_copy(update=settings)
+        environment = {
+            "HYBRID_" + key.upper(): _plain(getattr(values, key))
+            for key in type(values).model_fields
+        }
+        process = subprocess.Popen(
+            [sys.executable, "-m", f"services.{name}"], cwd=ROOT, env={**os.environ, **environment}
+        )
+        self._processes.append(process)
+        return process
+
+    async def close(self) -> None:
+        for process in self._processes:
+            process.kill()
+            process.wait(10)
+        if self._services:
+            await self.stop()
+        if self._store is not None:
+            self._store.close()
+
+    async def run(self, **spec: Any) -> RunRecord:
+        return await self.runs.create(RunSpec.parse({"pace": "max", **spec}))
+
+    async def state(self, run: RunRecord) -> RunState:
+        return (await self.runs.get(run.run)).state
+
+    async def completed(self, run: RunRecord, *, seconds: float = 60) -> None:
+        async def look() -> bool:
+            return await self.state(run) == RunState.COMPLETED
+
+        await eventually(look, f"run {run.run} completed", seconds=seconds)
+
+    async def count(self, stream: str) -> int:
+        return int((await self.stream.stream_info(stream)).state.messages)
+
+    async def count_of(self, stream: str, subject: str) -> int:
+        info = await self.stream.stream_info(stream, subjects_filter=subject)
+        return sum((info.state.subjects or {}).values())
+
+    async def messages(self, stream: str, subject: str = ">") -> list[Any]:
+        """All messages of a subject that the stream holds, in order."""
+        found, sequence = [], 1
+        while True:
+            try:
+                message = await self.stream.get_msg(
+                    stream, seq=sequence, subject=subject, direct=True, next=True
+                )
+            except NotFoundError:
+                return found
+            message.data = message.data or b""
+            found.append(message)
+            sequence = message.seq + 1
+
+    async def batches(self, stream: str, subject: str) -> list[Batch]:
+        return [
+            batches.decode(message.data, message.subject)
+            for message in await self.messages(stream, subject)
+        ]
+
+    async def tasks_sent(self, run: RunRecord) -> int:
+        """How many tasks the stream's last message says were generated."""
+        try:
+            last = await self.stream.get_last_msg(subjects.TASKS, subjects.tasks(run.run))
+        except NotFoundError:
+            return 0
+        state = batches.decode(last.data or b"", subjects.tasks(run.run)).envelope.state
+        assert state is not None
+        return int(state["cursor"]["generated"])
+
+    async def events(self, kind: str) -> list[str]:
+        found = await self.messages(subjects.EVENTS, subjects.event(kind))
+        return [message.data.decode() for message in found]
+
+    async def dead_letters(self) -> list[dict[str, str]]:
+        """The headers of all dead letters."""
+        return [message.headers for message in await self.messages(subjects.REJECTED)]
+
+    async def publish_raw(self, subject: str, body: bytes) -> int:
+        """As somebody would who knows nothing of our bus but its address."""
+        return int((await self.stream.publish(subject, body)).seq)
+
+
+def rows_of(found: list[Batch]) -> pa.Table:
+    return pa.Table.from_batches([batch.rows for batch in found])
+
+
+async def connect(settings: Settings, name: str = "test") -> Bus:
+    bus = Bus(settings, name, CollectorRegistry())
+    await bus.connect()
+    return bus
+
+
+async def wipe(client: Client) -> None:
+    """An empty NATS: no streams, so no buckets and no consumers either."""
+    stream = client.jetstream()
+    for info in await stream.streams_info():
+        assert info.config.name is not None
+        await stream.delete_stream(info.config.name)
+
+
+def _plain(value: Any) -> str:
+    if hasattr(value, "get_secret_value"):
+        return str(value.get_secret_value())
+    if hasattr(value, "total_seconds"):
+        return str(value.total_seconds())
+    return str(value)
+
+
+def policy_file(folder: Path, name: str, body: str) -> str:
+    """A policy of one's own, as a person would write it; returns what HYBRID_POLICY is set to."""
+    path = folder / f"{name}.py"
+    path.write_text(
+        "import numpy as np\n"
+        "from services.scheduler.policy import Policy\n"
+        "from shared.tasks import Decisions\n\n\n"
+        f"class Own(Policy):\n    name = {name!r}\n\n"
+        f"    def decide(self, tasks, spec):\n        {body}\n"
+    )
+    return str(path)

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+
+import nats
+import pytest
+from pydantic import SecretStr
+
+from services.generator import app as generator
+from services.generator import emitter
+from services.simulator import app as simulator
+from shared import service
+from shared.bus import Bus
+from shared.settings import Settings
+from tests.integration import clickhouse_server, nats_server
+from tests.integration.arena import Arena, connect, wipe
+from tests.integration.nats_server import NatsServer
+
+_databases = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def nats_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    with nats_server.running(tmp_path_factory.mktemp("nats")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def clickhouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clickhouse_server.Server]:
+    with clickhouse_server.running(tmp_path_factory.mktemp("clickhouse")) as server:
+        yield server
+
+
+def settings_for(nats_url: str, clickhouse_url: str = "http://127.0.0.1:1") -> Settings:
+    """As in production, only less patient, and with small batches."""
+    return Settings(
+        nats_url=nats_url,
+        nats_user=nats_server.USER,
+        nats_password=SecretStr(nats_server.PASSWORD),
+        clickhouse_url=clickhouse_url,
+        clickhouse_password=SecretStr(clickhouse_server.WRITER_PASSWORD),
+        clickhouse_database=f"test{next(_databases)}",
+        log_level="error",
+        ack_wait=timedelta(seconds=2),
+        retry_delay=timedelta(milliseconds=50),
+        publish_timeout=timedelta(seconds=2),
+        tick=timedelta(milliseconds=10),
+        watch_interval=timedelta(milliseconds=20),
+        record_linger=timedelta(milliseconds=20),
+        batch_tasks=50,
+    )
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is a constant because nobody needs to change it, but would make tests slow."""
+    monkeypatch.setattr(generator, "TRIM_SECONDS", 0.1)
+    monkeypatch.setattr(generator, "COMPLETE_SECONDS", 0.05)
+    monkeypatch.setattr(emitter, "STANDBY_SECONDS", 0.1)
+    monkeypatch.setattr(simulator, "SHARE_INTERVAL", 0.5)
+    monkeypatch.setattr(service, "CHECK_SECONDS", 0.1)
+
+
+@pytest.fixture
+async def settings(nats_process: NatsServer) -> Settings:
+    """Of a NATS without streams; no ClickHouse."""
+    client = await nats.connect(
+        nats_process.url, user=nats_server.USER, password=nats_server.PASSWORD
+    )
+    await wipe(client)
+    await client.close()
+    return settings_for(nats_process.url)
+
+
+@pytest.fixture
+def stored(settings: Settings, clickhouse: clickhouse_server.Server) -> Settings:
+    """Of a NATS without streams and a database without tables."""
+    return settings.model_copy(update={"clickhouse_url": clickhouse.url})
+
+
+@pytest.fixture
+async def bus(settings: Settings) -> AsyncIterator[Bus]:
+    bus = await connect(settings)
+    yield bus
+    await bus.broker.stop()
+
+
+@pytest.fixture
+async def arena(impatient: None, settings: Settings, bus: Bus) -> AsyncIterator[Arena]:
+    """Services without a ClickHouse."""
+    arena = Arena(settings, bus)
+    await arena.runs.open()
+    yield arena
+    await arena.close()
+
+
+@pytest.fixture
+async def full_arena(impatient: None, stored: Settings, bus: Bus) -> AsyncIterator[Arena]:
+    """Services with a ClickHouse."""
+    arena = Arena(stored, bus)
+    await arena.runs.open()
+    yield arena
+    await arena.close()

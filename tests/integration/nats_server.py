@@ -1,0 +1,66 @@
+"""A real NATS server as a test uses it: a process of its own, killed and started again at will."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from deploy.local.stack import NATS_CONFIG, _nats_server
+
+USER, PASSWORD = "arena", "p@ss:word/ö"
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])
+
+
+class NatsServer:
+    def __init__(self, folder: Path, port: int) -> None:
+        self.port = port
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"nats://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        config = self._folder / "nats.conf"
+        config.write_text(
+            NATS_CONFIG.format(
+                port=self.port, folder=self._folder / "store", user=USER, password=PASSWORD
+            )
+        )
+        with (self._folder / "nats.log").open("ab") as log:
+            self._process = subprocess.Popen([_nats_server(), "-c", str(config)], stderr=log)
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                return
+            except OSError:
+                assert self._process.poll() is None, (self._folder / "nats.log").read_text()
+                time.sleep(0.02)
+        raise AssertionError("NATS does not start")
+
+    def kill(self) -> None:
+        """As a power switch would: no goodbye."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(10)
+            self._process = None
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[NatsServer]:
+    server = NatsServer(folder, free_port())
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()

@@ -1,0 +1,170 @@
+"""Garbage on every subject of the bus while a run goes on: it is put aside and harms nobody."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from shared import batches, subjects
+from shared.batches import Batch, Envelope
+from shared.runs import RunRecord
+from shared.tasks import Decisions
+from shared.workload import Cursor, generate
+from tests.integration.arena import Arena, eventually
+
+SCHEDULERS = ("greedy", "oracle")
+
+
+def a_batch(kind: str, run: RunRecord, scheduler: str) -> Batch:
+    """A message that would be fine, of a batch that is long past."""
+    tasks, _ = generate(run.spec, Cursor(), 5)
+    rows = batches.task_rows(tasks)
+    said = Decisions(gpu_fraction=tasks.compute_intensity)
+    if kind != "tasks":
+        rows = batches.decision_rows(rows, tasks, said, 4)
+    if kind == "results":
+        zeros = [pa.array(np.zeros(5))] * (len(batches.RESULT_FIELDS) - 1)
+        arrays = [*rows.columns, *zeros, pa.array(["ok"] * 5)]
+        rows = pa.RecordBatch.from_arrays(arrays, schema=batches.RESULTS)
+    name = scheduler if kind != "tasks" else ""
+    return Batch(Envelope(kind, run.run, 0, 1e9, name, state={}), rows)
+
+
+def with_nan(batch: Batch) -> Batch:
+    index = batch.rows.schema.get_field_index("size")
+    column = pa.array([1.0, 2.0, float("nan"), 4.0, 5.0])
+    return Batch(
+        batch.envelope, batch.rows.set_column(index, batch.rows.schema.field("size"), column)
+    )
+
+
+def encoded(batch: Batch) -> bytes:
+    return batches.encode(batch.envelope, batch.rows)
+
+
+def ruined(batch: Batch) -> dict[str, bytes]:
+    """Every way a message of a subject can be unreadable."""
+    whole = encoded(batch)
+    foreign = pa.RecordBatch.from_pydict({"a": [1, 2], "b": ["x", "y"]})
+    without = batch.rows.drop_columns(["memory_required"])
+    text = batch.rows.schema.get_field_index("size")
+    wrong_type = batch.rows.set_column(text, "size", pa.array(["?"] * 5))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, foreign.schema) as writer:
+        writer.write_batch(foreign)
+    return {
+        "nothing": b"",
+        "bytes": bytes(range(256)) * 3,
+        "text": b'{"json": true}',
+        "cut in the schema": whole[:100],
+        "cut in the rows": whole[: len(whole) * 3 // 4],
+        "foreign": bytes(sink.getvalue()),
+        "column missing": batches.encode(batch.envelope, without),
+        "wrong type": batches.encode(batch.envelope, wrong_type),
+        "nan": encoded(with_nan(batch)),
+        "of another run": encoded(Batch(replace(batch.envelope, run="unknown"), batch.rows)),
+        "negative batch": encoded(Batch(replace(batch.envelope, batch=-1), batch.rows)),
+        "no rows": batches.encode(batch.envelope, batch.rows.slice(0, 0)),
+    }
+
+
+def all_garbage(run: RunRecord) -> list[tuple[str, bytes]]:
+    tasks = a_batch("tasks", run, "")
+    found = []
+    for subject, batch in {
+        subjects.tasks(run.run): tasks,
+        "tasks.unknown": Batch(replace(tasks.envelope, run="Unknown Run"), tasks.rows),
+        subjects.decisions(run.run, "greedy"): a_batch("decisions", run, "greedy"),
+        "decisions.unknown.greedy": a_batch("decisions", run, "greedy"),
+        "decisions.unknown.unknown": a_batch("decisions", run, "unknown"),
+        subjects.results(run.run, "oracle"): a_batch("results", run, "oracle"),
+        "results.unknown.unknown": a_batch("results", run, "unknown"),
+    }.items():
+        found += [(subject, body) for body in ruined(batch).values()]
+    bodies = [b"", b"\x00\xff", b"[]", b'{"kind": "x"}', b'{"at": NaN}', b"[" * 100_000]
+    found += [("events.x", body) for body in bodies]
+    # The bucket keeps one value a key.
+    found += [(f"$KV.runs.x{place}", body) for place, body in enumerate(bodies)]
+    return found
+
+
+async def test_garbage_on_every_subject_is_put_aside_once_and_the_run_completes(
+    full_arena: Arena,
+) -> None:
+    arena = full_arena
+    await arena.schedulers(*SCHEDULERS)
+    for name in ("simulator", "recorder", "generator"):
+        await arena.start(name)
+    run = await arena.run(schedulers=list(SCHEDULERS), tasks=3000, pace=1000)
+
+    async def going() -> bool:
+        return 100 < await arena.tasks_sent(run) < 2900
+
+    await eventually(going)
+    garbage = all_garbage(run)
+    places = Counter[str]()
+    for subject, body in garbage:
+        await arena.publish_raw(subject, body)
+        places[subject] += 1
+    for body in (b"", b"garbage", encoded(a_batch("tasks", run, ""))):
+        await arena.publish_raw("rejected.x", body)
+
+    await arena.completed(run)
+
+    async def put_aside() -> bool:
+        return await arena.count(subjects.REJECTED) >= len(garbage) + 3
+
+    await eventually(put_aside)
+    letters = await arena.messages(subjects.REJECTED)
+    ours = [letter for letter in letters if letter.subject != "rejected.x"]
+    assert len(letters) - len(ours) == 3
+    origins = Counter(
+        (letter.headers["Hybrid-Stream"], letter.headers["Hybrid-Sequence"]) for letter in ours
+    )
+    assert set(origins.values()) == {1}
+    assert Counter(letter.headers["Hybrid-Subject"] for letter in ours) == places
+    assert Counter(letter.data for letter in ours) == Counter(body for _, body in garbage)
+    assert all(letter.headers["Hybrid-Reason"] for letter in ours)
+    assert len(await arena.events("rejected")) == len(garbage)
+
+    rows = arena.store.query(
+        "SELECT scheduler, count() AS n, uniqExact(task_id) AS ids, max(task_id) AS last "
+        "FROM scheduler_results FINAL GROUP BY scheduler ORDER BY scheduler"
+    )
+    assert rows == [
+        {"scheduler": name, "n": 3000, "ids": 3000, "last": 2999} for name in SCHEDULERS
+    ]
+    expected, _ = generate(run.spec, Cursor(), 3000)
+    sizes = arena.store.query("SELECT size FROM tasks FINAL ORDER BY task_id")
+    assert [row["size"] for row in sizes] == expected.size.tolist()
+
+
+async def test_dead_letters_name_the_reason(arena: Arena) -> None:
+    await arena.schedulers("greedy")
+    run = await arena.run(schedulers=["greedy"])
+    subject = subjects.tasks(run.run)
+    cases = ruined(a_batch("tasks", run, ""))
+    for body in cases.values():
+        await arena.publish_raw(subject, body)
+
+    async def all_rejected() -> bool:
+        return await arena.count(subjects.REJECTED) == len(cases)
+
+    await eventually(all_rejected)
+    letters = await arena.messages(subjects.REJECTED)
+    reasons = {letter.data: letter.headers["Hybrid-Reason"] for letter in letters}
+    said = {name: reasons[body] for name, body in cases.items()}
+    for name in ("nothing", "bytes", "text", "cut in the schema", "cut in the rows"):
+        assert said.pop(name).startswith("not an Arrow message: ")
+    assert said == {
+        "foreign": "no envelope in the schema's metadata",
+        "column missing": "columns are missing: memory_required",
+        "wrong type": "column size is string, expected double",
+        "nan": "size must be above 0, at most 1e+09, got nan",
+        "of another run": "a message that belongs on tasks.unknown",
+        "negative batch": "batch number -1 is negative",
+        "no rows": "a batch without rows",
+    }
