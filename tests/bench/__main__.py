@@ -63,11 +63,12 @@ def measure_run(folder: Path, tasks: int, seconds: float) -> dict[str, Any]:
     try:
         say("warm-up")
         arena.complete(arena.start_run(tasks=20_000, pace="max"))
+        say(f"latency: 100 tasks/s for {seconds:.0f} s")
+        latency = asyncio.run(measure_latency(arena, seconds))
+        # Last: ClickHouse merges for a while after it.
         say(f"throughput: {tasks:,} tasks at full pace")
         throughput = measure_throughput(arena, tasks)
         memory = measure_memory(arena)
-        say(f"latency: 100 tasks/s for {seconds:.0f} s")
-        latency = asyncio.run(measure_latency(arena, seconds))
     finally:
         arena.stop()
     return {"throughput": throughput, "memory": memory, "latency": latency}
