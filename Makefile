@@ -45,6 +45,10 @@ format: setup ## Format the code and mend what can be mended
 bench: setup ## Measure throughput, latency, memory and start; prints JSON
 	@$(BIN)/python -m tests.bench $(ARGS)
 
+.PHONY: bench-learning
+bench-learning: setup ## Measure what the learners reach over five seeds (ten minutes); prints JSON
+	@$(BIN)/python -m tests.bench.learning $(ARGS)
+
 COMPOSE ?= $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
 
 .PHONY: compose-up
@@ -60,7 +64,7 @@ compose-down: ## Stop the containers and keep the data (ARGS=-v removes it)
 constraints: ## Renew constraints.txt from the newest releases that pyproject.toml allows
 	rm -rf .venv-new && $(PYTHON) -m venv .venv-new
 	.venv-new/bin/pip install --quiet --disable-pip-version-check -e '.[dev]'
-	.venv-new/bin/pip freeze --exclude-editable > constraints.txt
+	.venv-new/bin/pip freeze --exclude-editable | sed 's/+cpu$$//' > constraints.txt
 	rm -rf .venv-new
 
 .PHONY: clean

@@ -169,6 +169,8 @@ class Bus:
                     self._full.labels(stream).inc()
                 elif error.code is not None and error.code < 500:
                     raise
+            except nats.errors.MaxPayloadError:
+                raise  # no retry will make it smaller
             except PASSING as error:
                 log.warning("publish is retried", subject=subject, error=repr(error))
             await asyncio.sleep(delay)

@@ -3,6 +3,7 @@
 ArenaError
 ├── SpecError          a RunSpec that cannot be run; says which field and what is allowed
 ├── Unreadable         a message that will never be understood: goes to the dead letters
+│   └── ModelRefused   a model that is not what its manifest says
 ├── Conflict           another instance advanced the sequence first: reload and go on
 ├── NotFound           a run or task that does not exist
 ├── NotAllowed         a run in this state cannot do that
@@ -24,6 +25,10 @@ class SpecError(ArenaError):
 
 class Unreadable(ArenaError):
     """A message that no retry will make readable."""
+
+
+class ModelRefused(Unreadable):
+    """A model that is not what its manifest says, or that cannot be read."""
 
 
 class Conflict(ArenaError):

@@ -79,6 +79,11 @@ class Settings(BaseSettings):
     record_linger: Duration = timedelta(milliseconds=500)
     record_messages: int = Field(default=128, ge=1)
 
+    # The trainer works at most this share of the time, so that learning never starves the pipeline.
+    trainer_share: float = Field(default=0.5, gt=0, le=1)
+    # How long a run waits for its pre-trained models before it starts without them.
+    pretrain_patience: Duration = timedelta(seconds=60)
+
     # The gateway asks for this token on every call that changes something, when it is set.
     gateway_token: SecretStr = SecretStr("")
     gateway_max_body_bytes: int = 2 * MEGABYTE

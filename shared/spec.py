@@ -73,6 +73,68 @@ class Oracle(SpecModel):
     step: float = Field(default=0.05, gt=0, le=0.5, description="grid of shares that are tried")
 
 
+class Forest(SpecModel):
+    """The learner behind `hybrid_ml`: a random forest that imitates the Oracle."""
+
+    trees: int = Field(default=100, ge=1, le=1000)
+    retrain_every: int = Field(default=50, ge=1, description="new Oracle results between fits")
+    window: int = Field(default=1000, ge=50, le=100_000, description="newest results fitted on")
+    judge_on: int = Field(
+        default=25, ge=5, le=1000, description="newest results kept back to judge a fresh forest"
+    )
+    tolerance: NonNegative = Field(
+        default=0.01, description="how much worse than the model in service it may be and ship"
+    )
+    drift_delta: float = Field(
+        default=0.002, gt=0, lt=1, description="confidence of the drift detector (ADWIN)"
+    )
+
+
+class Agent(SpecModel):
+    """The learner behind `rl_agent`: a dueling double DQN. Described in services/trainer/dqn.py."""
+
+    hidden: int = Field(default=256, ge=8, le=1024, description="units of each hidden layer")
+    replay: int = Field(default=50_000, ge=1000, le=1_000_000)
+    batch: int = Field(default=64, ge=8, le=4096)
+    newest: int = Field(default=500, ge=1, description="half of a batch is from that many newest")
+    target_every: int = Field(default=50, ge=1, description="steps between target copies")
+    learning_rate: Positive = 0.001
+    discount: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="0: where a task runs does not change which task comes next",
+    )
+    clip: Positive = Field(default=1.0, description="largest norm of a gradient")
+    pretrain_steps: int = Field(default=1500, ge=0, le=100_000)
+    steps_per_result: NonNegative = Field(default=1.0, description="learning steps per result")
+    ship_every: int = Field(default=50, ge=1, description="learning steps between shipments")
+    epsilon_start: Share = Field(default=0.1, description="exploration at the first task")
+    epsilon_cold: Share = Field(default=1.0, description="the same, without pre-training")
+    epsilon_end: Share = 0.01
+    epsilon_tasks: Positive = Field(default=1500, description="tasks over which it decays by 1/e")
+    surprise: Positive = Field(
+        default=4.0, description="times the usual error that say: the workload has changed"
+    )
+    surprise_steps: NonNegative = Field(default=16.0, description="more steps per result then")
+    surprise_epsilon: Share = Field(default=0.2, description="exploration then")
+    calm_down: Positive = Field(default=15, description="results in which that halves again")
+    indifference: NonNegative = Field(
+        default=0.05, description="GPUs whose values differ by less take turns"
+    )
+
+
+class Learning(SpecModel):
+    """How the learning schedulers learn."""
+
+    pretrain_tasks: int = Field(
+        default=1000, ge=0, le=100_000, description="generated tasks learned from before the first"
+    )
+    energy_weight: Share = Field(default=0.5, description="0: time alone counts, 1: energy alone")
+    forest: Forest = Forest()
+    agent: Agent = Agent()
+
+
 class LogNormal(SpecModel):
     kind: Literal["lognormal"]
     median: Positive
@@ -213,6 +275,7 @@ class RunSpec(SpecModel):
     cluster: Cluster = Cluster()
     physics: Physics = Physics()
     oracle: Oracle = Oracle()
+    learning: Learning = Learning()
     workload: Workload = Field(default_factory=lambda: Workload.model_validate({}))
 
     @field_validator("pace", mode="before")

@@ -22,13 +22,16 @@ from nats.js.api import (
 from shared.settings import MEGABYTE, Settings
 
 TASKS, DECISIONS, RESULTS = "TASKS", "DECISIONS", "RESULTS"
-EVENTS, REJECTED = "EVENTS", "REJECTED"
+MODELS, EVENTS, REJECTED = "MODELS", "EVENTS", "REJECTED"
 
 RUNS_BUCKET = "runs"
 RUNS_STREAM = f"KV_{RUNS_BUCKET}"
 RUNS_SUBJECTS = f"$KV.{RUNS_BUCKET}.*"
 
+KEPT_VERSIONS = 16  # of each model, in MODELS; every version's manifest stays in ClickHouse
+
 ROLL_CALL = "arena.rollcall"
+ROLLBACK = "arena.rollback"
 
 RUN_ID = re.compile(r"^[a-z0-9][a-z0-9-]{0,63}$")
 
@@ -43,6 +46,10 @@ def decisions(run: str, scheduler: str) -> str:
 
 def results(run: str, scheduler: str) -> str:
     return f"results.{run}.{scheduler}"
+
+
+def model(run: str, name: str) -> str:
+    return f"models.{run}.{name}"
 
 
 def event(kind: str) -> str:
@@ -75,6 +82,7 @@ def streams(settings: Settings) -> list[StreamConfig]:
         retention: RetentionPolicy = RetentionPolicy.LIMITS,
         discard: DiscardPolicy = DiscardPolicy.NEW,
         max_age: timedelta = timedelta(0),
+        per_subject: int = -1,
     ) -> StreamConfig:
         return StreamConfig(
             name=name,
@@ -83,6 +91,7 @@ def streams(settings: Settings) -> list[StreamConfig]:
             discard=discard,
             max_bytes=max_bytes,
             max_age=max_age.total_seconds(),
+            max_msgs_per_subject=per_subject,
             storage=StorageType.FILE,
             num_replicas=settings.nats_replicas,
             duplicate_window=settings.duplicate_window.total_seconds(),
@@ -98,6 +107,14 @@ def streams(settings: Settings) -> list[StreamConfig]:
             retention=RetentionPolicy.WORK_QUEUE,
         ),
         stream(RESULTS, "results.*.*", settings.results_max_bytes),
+        # A run's newest models, in service and to roll back to; older ones give way.
+        stream(
+            MODELS,
+            "models.*.*",
+            512 * MEGABYTE,
+            discard=DiscardPolicy.OLD,
+            per_subject=KEPT_VERSIONS,
+        ),
         # Notes for people; the recorder has long stored what falls out here.
         stream(EVENTS, "events.*", 128 * MEGABYTE, discard=DiscardPolicy.OLD),
         # Dead letters give way to newer ones, or a flood of garbage would stop the services.

@@ -44,3 +44,25 @@ class Decisions:
     model_version: int = 0
     explored: NDArray[np.bool_] | None = None
     probability: Floats | None = None
+
+
+def take(tasks: Tasks, rows: slice) -> Tasks:
+    return Tasks(
+        tasks.task_id[rows],
+        tasks.size[rows],
+        tasks.compute_intensity[rows],
+        tasks.memory_required[rows],
+        tasks.arrival_time[rows],
+        tasks.parents[rows],
+    )
+
+
+def concatenate(pieces: Sequence[Tasks]) -> Tasks:
+    """One batch of several; parents are left behind, learners do not look at them."""
+    return Tasks(
+        np.concatenate([piece.task_id for piece in pieces]),
+        np.concatenate([piece.size for piece in pieces]),
+        np.concatenate([piece.compute_intensity for piece in pieces]),
+        np.concatenate([piece.memory_required for piece in pieces]),
+        np.concatenate([piece.arrival_time for piece in pieces]),
+    )

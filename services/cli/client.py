@@ -9,7 +9,9 @@ from typing import Any
 import httpx
 
 from deploy.local.arena import DEFAULT_DATA_DIR, Arena, find
+from shared import subjects
 from shared.errors import ArenaError, Unavailable
+from shared.models import MANIFEST, Model, read
 from shared.settings import Settings
 
 DEFAULT_URL = "http://127.0.0.1:8000"
@@ -17,6 +19,10 @@ DEFAULT_URL = "http://127.0.0.1:8000"
 
 class Refused(ArenaError):
     """The gateway said no; the text says why."""
+
+    def __init__(self, why: str, status: int) -> None:
+        super().__init__(why)
+        self.status = status
 
 
 class Gateway:
@@ -31,7 +37,16 @@ class Gateway:
     def post(self, path: str, body: Any = None, **parameters: Any) -> Any:
         return self._send("POST", path, json=body, params=_given(parameters))
 
+    def model(self, run: str, name: str, version: int | None) -> Model:
+        """A model as it was shipped; without a version the one in service."""
+        answer = self._ask("GET", f"/api/models/{run}/{name}/{version or 'newest'}")
+        headers = {MANIFEST: answer.headers.get("X-Model-Manifest", "")}
+        return read(subjects.model(run, name), headers, answer.content)
+
     def _send(self, method: str, path: str, **options: Any) -> Any:
+        return self._ask(method, path, **options).json()
+
+    def _ask(self, method: str, path: str, **options: Any) -> httpx.Response:
         try:
             answer = self._client.request(method, path, **options)
         except httpx.HTTPError as error:
@@ -40,8 +55,8 @@ class Gateway:
                 "start one with `hybrid up`, or say where it is with --url or --data-dir"
             ) from None
         if answer.is_success or (answer.status_code == 503 and path == "/api/health"):
-            return answer.json()
-        raise Refused(_why(answer))
+            return answer
+        raise Refused(_why(answer), answer.status_code)
 
 
 def connect(url: str | None, data_dir: Path | None) -> Gateway:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from services.cli import runs
+from services.cli import models, runs
 from services.cli.query import sql
 from services.cli.tail import tail
 from services.cli.up import up
@@ -18,6 +18,7 @@ app = typer.Typer(
 app.command()(up)
 app.command()(runs.status)
 app.add_typer(runs.app, name="run")
+app.add_typer(models.app, name="model")
 app.command()(sql)
 app.command()(tail)
 

@@ -28,7 +28,7 @@ def print_json(data: Any) -> None:
 
 
 def fail(message: str, code: int = 1) -> NoReturn:
-    err.print(f"[red]error:[/] {_plain(message)}", soft_wrap=True)
+    err.print(f"[red]error:[/] {plain(message)}", soft_wrap=True)
     raise typer.Exit(code)
 
 
@@ -86,5 +86,5 @@ def clock(seconds: float) -> str:
     return datetime.fromtimestamp(seconds).strftime("%H:%M:%S")
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     return text.replace("[", r"\[")

@@ -25,15 +25,36 @@ from services.cli.runs import spec_from, wait_for
 from shared import logs
 from shared.cancelling import cancel
 from shared.errors import ArenaError
+from shared.models import LEARNERS
 from shared.settings import Settings
 from shared.store.client import Store
 
-BUILT_IN = ("round_robin", "random", "greedy", "oracle", "cpu_only", "gpu_only")
+BUILT_IN = (
+    "round_robin",
+    "random",
+    "greedy",
+    "hybrid_ml",
+    "rl_agent",
+    "oracle",
+    "cpu_only",
+    "gpu_only",
+)
 SCALABLE = ("generator", "simulator", "recorder")
 
 COUNTED = """
     SELECT scheduler, count() AS results, uniqExact(task_id) AS tasks
     FROM scheduler_results FINAL WHERE run = {run:String} GROUP BY scheduler
+"""
+
+
+# The last fifth of the tasks: what the learners have come to.
+LEARNED = """
+    SELECT scheduler, sum(time) AS time FROM scheduler_results FINAL
+    WHERE run = {run:String} AND task_id >= {first:Int64} GROUP BY scheduler
+"""
+SHIPPED = """
+    SELECT name, count() AS models FROM models FINAL
+    WHERE run = {run:String} AND shipped GROUP BY name
 """
 
 
@@ -168,6 +189,7 @@ def finish(gateway: Gateway, arena: Arena, run: dict[str, Any], quiet: bool) -> 
     }
     store = Store(Settings.model_validate(values))
     counted = {row["scheduler"]: row for row in store.query(COUNTED, {"run": name})}
+    learned = _learned(store, name, detail["tasks"])
     store.close()
     for scheduler in run["spec"]["schedulers"]:
         row = counted.get(scheduler, {"results": 0, "tasks": 0})
@@ -184,9 +206,26 @@ def finish(gateway: Gateway, arena: Arena, run: dict[str, Any], quiet: bool) -> 
                 "results": counted[scheduler]["results"],
                 **{field: standing[field] for field in fields},
                 "vs_oracle": standing["vs_oracle"],
+                **learned.get(scheduler, {}),
             }
             for scheduler, standing in detail["schedulers"].items()
         },
+    }
+
+
+def _learned(store: Store, run: str, tasks: int) -> dict[str, dict[str, Any]]:
+    """What is told of the learners beside the rest."""
+    shipped = {row["name"]: row["models"] for row in store.query(SHIPPED, {"run": run})}
+    late = {"run": run, "first": tasks - max(tasks // 5, 1)}
+    times = {row["scheduler"]: row["time"] for row in store.query(LEARNED, late)}
+    oracle = times.get("oracle")
+    return {
+        name: {
+            "models": shipped.get(name, 0),
+            "vs_oracle_last": times[name] / oracle if oracle else None,
+        }
+        for name in LEARNERS
+        if name in times
     }
 
 

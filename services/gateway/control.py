@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
+import nats.errors
 import numpy as np
 
 from services.gateway.shapes import Accepted, Submission
-from shared import subjects
+from shared import models, subjects
 from shared.batches import task_problem
 from shared.errors import Conflict, NotAllowed, NotFound, SpecError, Unavailable
 from shared.events import Event
+from shared.models import LEARNERS, Manifest, Model
 from shared.runs import RunBook, RunRecord, RunState
 from shared.service import Service
 from shared.spec import RunSpec
@@ -20,6 +23,7 @@ from shared.tasks import Tasks
 from shared.workload import Cursor
 
 SUBMIT_SECONDS = 10.0
+ROLLBACK_SECONDS = 10.0
 
 
 class Control:
@@ -73,6 +77,11 @@ class Control:
             raise NotFound("no active run" if active else "no run yet")
         return records[-1]
 
+    async def forget(self, run: str) -> None:
+        """Remove a finished run from the bus: its models and its record."""
+        await self._bus.stream.purge_stream(subjects.MODELS, subject=subjects.model(run, "*"))
+        await self._runs.delete(run)
+
     async def submit(self, submission: Submission) -> Accepted:
         """Put a person's tasks into a run's stream; returns once the bus has them."""
         record = await self.find(submission.run, active=True)
@@ -105,6 +114,32 @@ class Control:
                 run=record.run, batch=batch.envelope.batch, task_ids=tasks.task_id.tolist()
             )
 
+    async def model(self, run: str, name: str, version: int | None) -> Model:
+        """A model that the bus still holds; without a version the one in service."""
+        _check_place(run, name)
+        if version is not None:
+            return await models.version(self._bus, run, name, version)
+        newest = await models.newest(self._bus, run, name)
+        if newest is None:
+            raise NotFound(f"no model of {name} in run {run}")
+        return newest
+
+    async def roll_back(self, run: str, name: str, version: int) -> Manifest:
+        """Have the trainer put an older version into service; it alone ships models."""
+        _check_place(run, name)
+        asked = json.dumps({"run": run, "name": name, "version": version}).encode()
+        try:
+            answer = await self._bus.broker.request(
+                asked, subjects.ROLLBACK, timeout=ROLLBACK_SECONDS
+            )
+        except (nats.errors.NoRespondersError, TimeoutError):
+            raise Unavailable("no trainer answers, and it alone ships models") from None
+        said = json.loads(answer.body)
+        if "error" in said:
+            await self.model(run, name, version)  # not found is another matter
+            raise NotAllowed(said["error"])
+        return Manifest.model_validate(said)
+
     async def _tell(self, record: RunRecord, message: str) -> None:
         note = Event(kind="run", service=self._bus.service, run=record.run, message=message)
         stamp = f"{record.state}.{record.updated_at}"
@@ -122,6 +157,14 @@ class Control:
     async def dead_letters(self) -> int:
         info = await self._bus.stream.stream_info(subjects.REJECTED)
         return int(info.state.messages)
+
+
+def _check_place(run: str, name: str) -> None:
+    """Both become parts of a subject, where some characters mean more than themselves."""
+    if not subjects.RUN_ID.fullmatch(run):
+        raise NotFound(f"no run {run!r}")
+    if name not in LEARNERS:
+        raise NotFound(f"no learner {name!r}; there are {', '.join(LEARNERS)}")
 
 
 def _number(submission: Submission, cursor: Cursor) -> Tasks:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from datetime import UTC
 from typing import Any
 
 from services.gateway.shapes import SchedulerStanding
@@ -38,6 +40,14 @@ COMPARATIVE = """
     ORDER BY task_id DESC, scheduler_name
 """
 
+MODELS = """
+    SELECT * FROM models FINAL
+    WHERE ({run:String} = '' OR run = {run:String})
+      AND ({name:String} = '' OR name = {name:String})
+      AND ({version:UInt32} = 0 OR version = {version:UInt32})
+    ORDER BY created_at DESC, version DESC LIMIT {limit:UInt32}
+"""
+
 
 class Queries:
     def __init__(self, store: Store) -> None:
@@ -66,12 +76,16 @@ class Queries:
         window = {"run": run, "first": max(last - limit, 0), "last": last}
         return self._store.query(COMPARATIVE, window)
 
-    def models(self, run: str | None) -> list[dict[str, Any]]:
-        condition = "WHERE run = {run:String}" if run else ""
-        return self._store.query(
-            f"SELECT * FROM models FINAL {condition} ORDER BY created_at DESC LIMIT 1000",
-            {"run": run} if run else {},
-        )
+    def models(
+        self, run: str | None, name: str | None, version: int | None, limit: int
+    ) -> list[dict[str, Any]]:
+        given = {"run": run or "", "name": name or "", "version": version or 0, "limit": limit}
+        rows = self._store.query(MODELS, given)
+        for row in rows:
+            row["metrics"] = json.loads(row["metrics"])
+            # The driver gives UTC without saying so.
+            row["created_at"] = row["created_at"].replace(tzinfo=UTC)
+        return rows
 
     def forget(self, runs: Iterable[str]) -> None:
         for run in runs:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import json
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, HTTPException, Query, Request, Response
+from fastapi import APIRouter, Body, Depends, HTTPException, Path, Query, Request, Response
 
 from services.gateway.control import Control
 from services.gateway.queries import Queries
@@ -16,6 +17,7 @@ from services.gateway.shapes import (
     Health,
     OneOrMany,
     Part,
+    Rollback,
     Run,
     RunDetail,
     Status,
@@ -23,15 +25,21 @@ from services.gateway.shapes import (
     SubmittedTask,
 )
 from shared.errors import NotFound
+from shared.models import LEARNERS, Manifest
 from shared.runs import RunRecord, RunState
 from shared.service import Service
 from shared.store.client import Store
 from shared.stream import load_position
 
 REQUIRED = ("generator", "simulator", "recorder")
+OCTETS = "application/octet-stream"
+MANIFEST_HEADER = "X-Model-Manifest"
 
 RunId = Annotated[
     str | None, Query(description="a run's id; none: the newest active run", max_length=64)
+]
+Version = Annotated[
+    str, Path(description="a version's number, or newest", pattern="^(newest|[1-9][0-9]{0,8})$")
 ]
 SpecBody = Annotated[
     Any,
@@ -82,6 +90,8 @@ def make_router(service: Service, control: Control, store: Store) -> APIRouter:
         problem = await asyncio.to_thread(store.ping)
         active = [record for record in await service.runs.refresh() if record.active]
         wanted = {(name, "") for name in REQUIRED}
+        if any(name in LEARNERS for record in active for name in record.spec.schedulers):
+            wanted.add(("trainer", ""))
         wanted |= {("scheduler", name) for record in active for name in record.spec.schedulers}
         present = {(report.service, report.scheduler) for report in reports}
         missing = sorted(" ".join(filter(None, pair)) for pair in wanted - present)
@@ -188,12 +198,37 @@ def make_router(service: Service, control: Control, store: Store) -> APIRouter:
         finished = [r.run for r in await service.runs.refresh() if not r.active]
         await asyncio.to_thread(queries.forget, finished)
         for run in finished:
-            await service.runs.delete(run)
+            await control.forget(run)
         return Deleted(runs=len(finished))
 
-    @router.get("/api/models", tags=["history"])
-    async def models(run: RunId = None) -> list[dict[str, Any]]:
-        return await asyncio.to_thread(queries.models, run)
+    @router.get("/api/models", tags=["models"])
+    async def models(
+        run: Annotated[str | None, Query(description="none: all runs", max_length=64)] = None,
+        name: Annotated[str | None, Query(description="a learner", max_length=64)] = None,
+        version: Annotated[int | None, Query(ge=1, le=2**32 - 1)] = None,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
+    ) -> list[dict[str, Any]]:
+        """Every model that was made, shipped or kept back, newest first."""
+        return await asyncio.to_thread(queries.models, run, name, version, limit)
+
+    @router.get(
+        "/api/models/{run}/{name}/{version}",
+        tags=["models"],
+        response_class=Response,
+        responses={200: {"content": {OCTETS: {}}}},
+    )
+    async def artefact(run: str, name: str, version: Version) -> Response:
+        """A model itself, ONNX or safetensors; `X-Model-Manifest` says which, and its hash."""
+        number = None if version == "newest" else int(version)
+        model = await control.model(run, name, number)
+        # Headers are plain text; JSON has a way to write anything else.
+        manifest = json.dumps(model.manifest.model_dump())
+        return Response(model.body, media_type=OCTETS, headers={MANIFEST_HEADER: manifest})
+
+    @guarded.post("/api/models/{run}/{name}/rollback", tags=["models"])
+    async def roll_back(run: str, name: str, body: Rollback) -> Manifest:
+        """Put an older version into service again, as a new version."""
+        return await control.roll_back(run, name, body.version)
 
     async def newest(run: str | None) -> RunRecord | None:
         try:

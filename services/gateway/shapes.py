@@ -118,3 +118,9 @@ class Health(BaseModel):
 
 class Deleted(BaseModel):
     runs: int
+
+
+class Rollback(BaseModel):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"version": 3}})
+
+    version: int = Field(ge=1, le=2**32 - 1, description="the one to go back to")

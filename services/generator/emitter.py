@@ -14,14 +14,19 @@ from prometheus_client import Counter
 
 from services.generator.backlog import Backlog
 from services.generator.pacer import Pacer
+from shared import subjects
 from shared.bus import Bus
 from shared.errors import Conflict
+from shared.events import Event
+from shared.models import LEARNERS
 from shared.runs import RunRecord
 from shared.stream import Position, load_position
 from shared.workload import generate
 
 # A generator that lost a race looks again after this; if nobody advanced the run, it takes over.
 STANDBY_SECONDS = 1.0
+# How often it is looked whether the pre-trained models are there.
+MODELS_SECONDS = 0.1
 
 
 @dataclass(slots=True)
@@ -44,6 +49,8 @@ class Emitter:
         settings = self._bus.settings
         tick = settings.tick.total_seconds()
         await self._stand_by_while_another_leads(first=True)
+        if self._position.sequence == 0:
+            await self._wait_for_models()
         pacer = self._pacer()
         while not self._has_all():
             room = await self._backlog.room(self._record)
@@ -62,6 +69,27 @@ class Emitter:
                 await self._stand_by_while_another_leads()
                 pacer = self._pacer()
         self.emitted_all = True
+
+    async def _wait_for_models(self) -> None:
+        """Learners are pre-trained before the first task, if the trainer manages in time."""
+        spec, run = self._record.spec, self._record.run
+        wanted = {subjects.model(run, name) for name in LEARNERS if name in spec.schedulers}
+        if not wanted or spec.learning.pretrain_tasks == 0:
+            return
+        patience = self._bus.settings.pretrain_patience.total_seconds()
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            info = await self._bus.stream.stream_info(
+                subjects.MODELS, subjects_filter=subjects.model(run, "*")
+            )
+            if wanted <= (info.state.subjects or {}).keys():
+                return
+            await asyncio.sleep(MODELS_SECONDS)
+        note = f"no pre-trained models after {patience:.0f} s: run {run} starts without them"
+        await self._bus.tell(
+            Event(kind="run", service=self._bus.service, run=run, message=note),
+            message_id=f"event.run.{run}.untrained",
+        )
 
     def _pacer(self) -> Pacer:
         spec, settings = self._record.spec, self._bus.settings

@@ -7,8 +7,6 @@ a finished run's last messages go too, once nothing of it is on its way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from nats.js.api import ConsumerInfo
 from nats.js.errors import NotFoundError
 
@@ -40,7 +38,7 @@ class Housekeeping:
             by_run = {record.run: record for record in await self._runs.refresh()}
             for subject, count in held.items():
                 record = by_run.get(subject.split(".")[1])
-                floor = read_by_all(stream, record, readers)
+                floor = read_by_all(stream, subject, record, readers)
                 active = record is not None and record.active
                 if floor and (count > 1 or not active):
                     await self._trim_subject(stream, subject, floor, keep_last=active)
@@ -129,12 +127,22 @@ def acknowledged(info: ConsumerInfo) -> int:
     return (info.ack_floor.stream_seq if info.ack_floor else 0) or 0
 
 
-def read_by_all(stream: str, record: RunRecord | None, readers: dict[str, ConsumerInfo]) -> int:
-    """The sequence up to which all who must read this run's messages have; 0 if one is missing."""
-    needed: Iterable[str]
+def read_by_all(
+    stream: str, subject: str, record: RunRecord | None, readers: dict[str, ConsumerInfo]
+) -> int:
+    """The sequence up to which all who must read this subject have; 0 if one of them is missing."""
+    needed = {subjects.RECORDER_DURABLE}
     if stream == subjects.TASKS and record is not None:
-        schedulers = [subjects.scheduler_durable(name) for name in record.spec.schedulers]
-        needed = [subjects.RECORDER_DURABLE, *schedulers]
+        needed |= {subjects.scheduler_durable(name) for name in record.spec.schedulers}
     else:
-        needed = {subjects.RECORDER_DURABLE, *readers}
+        needed |= {name for name, info in readers.items() if reads(info, subject)}
     return min(acknowledged(readers[name]) if name in readers else 0 for name in needed)
+
+
+def reads(info: ConsumerInfo, subject: str) -> bool:
+    """Whether a consumer's filter matches; ours have one, and * as the only wildcard."""
+    wanted = (info.config.filter_subject or "").split(".")
+    tokens = subject.split(".")
+    return len(wanted) == len(tokens) and all(
+        want in ("*", token) for want, token in zip(wanted, tokens, strict=True)
+    )

@@ -189,7 +189,8 @@ def make(settings: Settings) -> Service:
     async def on_events(body: list[bytes], message: Messages) -> None:
         messages = message.raw_message
         if known := await recorder.read(messages, read_event):
-            await recorder.insert(messages, {"events": rows.event_table(known)})
+            tables = {"events": rows.event_table(known), "models": rows.model_table(known)}
+            await recorder.insert(messages, tables)
 
     @subscriber(subjects.RUNS_STREAM, "Runs, stored")
     async def on_runs(body: list[bytes], message: Messages) -> None:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pyarrow as pa
+from pydantic import ValidationError
 
 from shared.batches import DECISION_FIELDS, RESULT_FIELDS, Batch
 from shared.errors import Unreadable
 from shared.events import Event
+from shared.models import Manifest
 from shared.runs import RunRecord
 from shared.standing import Standing, standing_of
 
@@ -65,6 +67,26 @@ EVENT = pa.schema(
         ("run", pa.string()),
         ("message", pa.string()),
         ("data", pa.string()),
+    ]
+)
+
+
+MODEL = pa.schema(
+    [
+        ("run", pa.string()),
+        ("name", pa.string()),
+        ("version", pa.uint32()),
+        ("shipped", pa.bool_()),
+        ("reason", pa.string()),
+        ("score", pa.float64()),
+        ("champion_score", pa.float64()),
+        ("sha256", pa.string()),
+        ("format", pa.string()),
+        ("trained_on", pa.uint32()),
+        ("first_task", pa.int64()),
+        ("last_task", pa.int64()),
+        ("metrics", pa.string()),
+        ("created_at", TIMESTAMP),
     ]
 )
 
@@ -179,6 +201,29 @@ def event_table(events: Sequence[tuple[int, Event]]) -> pa.Table:
         ],
         schema=EVENT,
     )
+
+
+def model_table(events: Sequence[tuple[int, Event]]) -> pa.Table | None:
+    """The models that events of kind `model` tell about, shipped or not."""
+    found = []
+    for _, event in events:
+        if event.kind != "model":
+            continue
+        try:
+            manifest = Manifest.model_validate(event.data.get("manifest"))
+        except ValidationError:
+            continue  # a note about models in general
+        found.append(
+            {
+                **manifest.model_dump(exclude={"metrics", "created_at"}),
+                "shipped": bool(event.data.get("shipped")),
+                "score": manifest.metrics.get("score"),
+                "champion_score": manifest.metrics.get("champion_score"),
+                "metrics": json.dumps(manifest.metrics),
+                "created_at": moment(manifest.created_at),
+            }
+        )
+    return pa.Table.from_pylist(found, schema=MODEL) if found else None
 
 
 def _constant(value: object, count: int, kind: pa.DataType | None = None) -> pa.Array:

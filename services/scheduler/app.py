@@ -9,6 +9,7 @@ from faststream.nats.annotations import NatsMessage
 from prometheus_client import Counter
 
 from services.scheduler import policy as policies
+from services.scheduler.learned import LearnedPolicy, Shelf
 from services.scheduler.worker import decide
 from shared import batches, subjects
 from shared.bus import ONE_AT_A_TIME, existing
@@ -24,6 +25,7 @@ def make(settings: Settings) -> Service:
     bus = service.bus
     decided = Counter("hybrid_decided_tasks_total", "Tasks decided", registry=service.registry)
     seconds = Counter("hybrid_decide_seconds_total", "Time in policy", registry=service.registry)
+    shelf = Shelf(policy, bus) if isinstance(policy, LearnedPolicy) else None
     durable = subjects.durable(subjects.scheduler_durable(policy.name), "tasks.*", settings)
 
     async def prepare() -> None:
@@ -51,7 +53,7 @@ def make(settings: Settings) -> Service:
             return
         started = time.perf_counter()
         try:
-            decision = decide(batch, policy, spec)
+            decision = await decide(batch, policy, shelf, spec)
         except Exception as error:
             # The batch is tried again: a mended worker goes on where this one could not.
             note = f"{policy.name} cannot decide batch {batch.envelope.batch}: {error!r}"
@@ -63,6 +65,16 @@ def make(settings: Settings) -> Service:
         seconds.inc(time.perf_counter() - started)
         await bus.publish_batch(decision)
         decided.inc(batch.rows.num_rows)
+
+    if shelf is not None and isinstance(policy, LearnedPolicy):
+
+        @bus.broker.subscriber(
+            subjects.model("*", policy.learner),
+            title="Models",
+            description="A shipped model with its manifest, taken into service between batches",
+        )
+        async def on_model(body: bytes, message: NatsMessage) -> None:
+            await shelf.on_announcement(message.raw_message.subject, message.headers, body)
 
     return service
 

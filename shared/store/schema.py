@@ -128,11 +128,19 @@ MIGRATIONS = [
             CREATE TABLE IF NOT EXISTS models (
                 run LowCardinality(String),
                 name LowCardinality(String),
-                version UInt32,
+                version UInt32 COMMENT 'that it was shipped as, or would have been',
+                shipped Bool,
+                reason String,
+                score Nullable(Float64) COMMENT 'lower is better, 1 is the Oracle',
+                champion_score Nullable(Float64),
                 sha256 String,
+                format LowCardinality(String),
+                trained_on UInt32,
+                first_task Int64,
+                last_task Int64,
                 metrics String COMMENT 'JSON',
                 created_at DateTime64(6, 'UTC')
-            ) ENGINE = ReplacingMergeTree ORDER BY (run, name, version)
+            ) ENGINE = ReplacingMergeTree ORDER BY (run, name, created_at, version)
             SETTINGS {DEDUPLICATE}
             """,
             f"""

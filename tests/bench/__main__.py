@@ -25,7 +25,7 @@ import psutil
 from deploy.local.arena import NATS_USER, find
 from shared import batches
 from tests.bench import machine
-from tests.e2e.arena import ArenaProcess
+from tests.e2e.arena import RULES, ArenaProcess
 
 
 def main() -> None:
@@ -67,32 +67,47 @@ def measure_run(folder: Path, tasks: int, seconds: float) -> dict[str, Any]:
         latency = asyncio.run(measure_latency(arena, seconds))
         # Last: ClickHouse merges for a while after it.
         say(f"throughput: {tasks:,} tasks at full pace")
-        throughput = measure_throughput(arena, tasks)
+        throughput = measure_throughput(arena, tasks, RULES)
+        say("the same with the learners, learning")
+        learning = measure_throughput(arena, tasks, (*RULES, "hybrid_ml", "rl_agent"))
         memory = measure_memory(arena)
     finally:
         arena.stop()
-    return {"throughput": throughput, "memory": memory, "latency": latency}
+    return {
+        "throughput": throughput,
+        "throughput_learning": learning,
+        "memory": memory,
+        "latency": latency,
+    }
 
 
-def measure_throughput(arena: ArenaProcess, tasks: int) -> dict[str, Any]:
+def measure_throughput(
+    arena: ArenaProcess, tasks: int, schedulers: tuple[str, ...]
+) -> dict[str, Any]:
+    """From the first task published to everything stored."""
+    run = arena.start_run(tasks=tasks, pace="max", seed=1, schedulers=schedulers)
+    # Learners are pre-trained before the first task.
+    arena.wait_for(run, lambda status: status["tasks_sent"] > 0)
     before = cpu_seconds(arena)
-    run = arena.start_run(tasks=tasks, pace="max", seed=1)
     arena.complete(run, timeout=600)
     used = {name: spent - before[name] for name, spent in cpu_seconds(arena).items()}
     detail = arena.http.get(f"/api/runs/{run}").json()
-    wall = detail["updated_at"] - detail["created_at"]
-    schedulers = len(detail["schedulers"])
+    first = arena.sql(
+        "SELECT toUnixTimestamp64Micro(min(published_at)) / 1e6 AS at "
+        f"FROM tasks WHERE run = '{run}'"
+    )[0]["at"]
+    wall = detail["updated_at"] - first
     stored = arena.sql(
         "SELECT count() AS rows, uniqExact(scheduler, task_id) AS results "
         f"FROM scheduler_results FINAL WHERE run = '{run}'"
     )[0]
-    assert stored["rows"] == stored["results"] == tasks * schedulers, stored
+    assert stored["rows"] == stored["results"] == tasks * len(schedulers), stored
     return {
         "tasks": tasks,
-        "schedulers": schedulers,
+        "schedulers": len(schedulers),
         "seconds": round(wall, 2),
         "tasks_per_s": round(tasks / wall),
-        "decisions_per_s": round(tasks * schedulers / wall),
+        "decisions_per_s": round(tasks * len(schedulers) / wall),
         "results_stored": stored["results"],
         "cpu_us_per_task": {name: round(spent / tasks * 1e6, 2) for name, spent in used.items()},
         "cores_busy": round(sum(used.values()) / wall, 2),

@@ -17,6 +17,9 @@ import psutil
 
 HYBRID = str(Path(sys.executable).parent / "hybrid")
 
+# The schedulers that do not learn: what they decide is the same every time.
+RULES = ("cpu_only", "gpu_only", "greedy", "oracle", "random", "round_robin")
+
 # Everything of a result but its run and how it was batched; floats by their bits.
 FINGERPRINT = """
     SELECT scheduler, count() AS results, uniqExact(task_id) AS tasks,
@@ -68,6 +71,8 @@ class ArenaProcess:
         return code
 
     def start_run(self, **spec: Any) -> str:
+        """A run of the rules, unless the spec says who competes."""
+        spec.setdefault("schedulers", RULES)
         answer = self.http.post("/api/runs", json=spec)
         assert answer.status_code == 201, answer.text
         run: str = answer.json()["run"]

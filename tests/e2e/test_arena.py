@@ -11,9 +11,9 @@ import httpx
 import numpy as np
 import pytest
 
-from tests.e2e.arena import ArenaProcess, hybrid
+from tests.e2e.arena import RULES, ArenaProcess, hybrid
 
-SCHEDULERS = {"cpu_only", "gpu_only", "greedy", "oracle", "random", "round_robin"}
+LEARNERS = {"hybrid_ml", "rl_agent"}
 
 
 def test_up_exit_json_prints_one_object_that_sums_the_run_up() -> None:
@@ -24,15 +24,17 @@ def test_up_exit_json_prints_one_object_that_sums_the_run_up() -> None:
     summary = json.loads(done.stdout)
     assert summary["tasks"] == 2000
     assert summary["tasks_per_s"] == pytest.approx(2000 / summary["seconds"], rel=0.01)
-    assert set(summary["schedulers"]) == SCHEDULERS
-    for row in summary["schedulers"].values():
-        assert set(row) == {
+    assert set(summary["schedulers"]) == {*RULES, *LEARNERS}
+    for name, row in summary["schedulers"].items():
+        learned = {"models", "vs_oracle_last"} if name in LEARNERS else set()
+        assert set(row) - learned == {
             "results", "total_time", "avg_time", "avg_wait", "makespan", "avg_energy",
             "avg_cost", "vs_oracle",
         }  # fmt: skip
         assert row["results"] == 2000
         assert row["avg_time"] == pytest.approx(row["total_time"] / 2000)
         assert row["vs_oracle"] >= 1
+        assert learned <= set(row)
     assert summary["schedulers"]["oracle"]["vs_oracle"] == 1
 
 
@@ -160,7 +162,7 @@ def test_own_tasks_get_a_result_from_every_scheduler(arena: ArenaProcess) -> Non
         f"AND task_id IN ({first}, {second})"
     )
     assert {(row["scheduler"], row["task_id"]) for row in rows} == {
-        (name, task_id) for name in SCHEDULERS for task_id in (first, second)
+        (name, task_id) for name in RULES for task_id in (first, second)
     }
     # T = 0.96 ** 1.5 / 1.25; all of it on the CPU takes just that.
     cpu = [row["time"] for row in rows if row["scheduler"] == "cpu_only"]
@@ -243,8 +245,8 @@ def test_health_names_every_service(arena: ArenaProcess) -> None:
     health = httpx.get(f"{arena.announced['url']}/api/health").json()
     assert health["status"] == "ok"
     present = {(report["service"], report["scheduler"]) for report in health["services"]}
-    assert present == {("scheduler", name) for name in SCHEDULERS} | {
-        (name, "") for name in ("gateway", "generator", "simulator", "recorder")
+    assert present == {("scheduler", name) for name in (*RULES, *LEARNERS)} | {
+        (name, "") for name in ("gateway", "generator", "simulator", "recorder", "trainer")
     }
     for report in health["services"]:
         base = f"http://127.0.0.1:{report['http_port']}"

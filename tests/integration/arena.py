@@ -21,6 +21,7 @@ import services.generator.app
 import services.recorder.app
 import services.scheduler.app
 import services.simulator.app
+import services.trainer.app
 from shared import batches, subjects
 from shared.batches import Batch
 from shared.bus import Bus
@@ -36,6 +37,7 @@ MAKERS: dict[str, Callable[[Settings], Service]] = {
     "scheduler": services.scheduler.app.make,
     "simulator": services.simulator.app.make,
     "recorder": services.recorder.app.make,
+    "trainer": services.trainer.app.make,
 }
 
 

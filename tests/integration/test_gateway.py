@@ -423,6 +423,7 @@ MUTATING = [
     ("POST", "/api/pause"),
     ("POST", "/api/resume"),
     ("POST", "/api/tasks"),
+    ("POST", "/api/models/{run}/{name}/rollback"),
     ("DELETE", "/api/history"),
 ]
 

@@ -106,7 +106,7 @@ def test_passwords_come_from_the_environment_and_a_missing_one_names_the_command
 
 def test_only_those_who_use_clickhouse_have_its_password() -> None:
     holders = {n for n in OURS if "HYBRID_CLICKHOUSE_PASSWORD" in SERVICES[n]["environment"]}
-    assert holders == {"gateway", "recorder"}
+    assert holders == {"gateway", "recorder", "trainer"}
 
 
 @pytest.mark.parametrize("name", OURS)

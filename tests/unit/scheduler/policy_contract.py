@@ -49,6 +49,10 @@ def same(one: Decisions, other: Decisions) -> bool:
 class PolicyContract:
     reference: str
 
+    def made(self, spec: RunSpec) -> Policy:
+        """The policy as one worker has it."""
+        return load(self.reference)
+
     @pytest.fixture
     def policy(self) -> Policy:
         return load(self.reference)
@@ -79,18 +83,18 @@ class PolicyContract:
         assert share.dtype == np.float64
         assert ((share >= 0) & (share <= 1)).all()
 
-    def test_every_task_gets_a_gpu_that_the_cluster_has(
+    async def test_every_task_gets_a_gpu_that_the_cluster_has(
         self, policy: Policy, tasks: Tasks, spec: RunSpec
     ) -> None:
         batch = Batch(Envelope("tasks", "run", 0, 0.0), batches.task_rows(tasks))
-        decided = decide(batch, policy, spec)
+        decided = await decide(batch, policy, None, spec)
         gpu = batches.column(decided.rows, "gpu")
         assert set(gpu.tolist()) == set(range(spec.cluster.gpus))
         body = batches.encode(decided.envelope, decided.rows)
         assert batches.decode(body, f"decisions.run.{policy.name}").rows.equals(decided.rows)
 
     def test_replicas_agree(self, policy: Policy, tasks: Tasks, spec: RunSpec) -> None:
-        replica = load(self.reference)
+        replica = self.made(spec)
         replica.decide(stretch(tasks, 500, 700), spec)  # has seen other work before
         assert same(policy.decide(tasks, spec), replica.decide(tasks, spec))
 

@@ -9,6 +9,9 @@ import pytest
 
 from services.scheduler import policy as policies
 from services.scheduler.policy import Policy, PolicyError, check
+from services.scheduler.worker import decide
+from shared import batches
+from shared.batches import Batch, Envelope
 from shared.spec import RunSpec
 from shared.tasks import Decisions, Tasks
 from tests.unit.scheduler.policy_contract import PolicyContract
@@ -129,9 +132,38 @@ class TestRandom(PolicyContract):
         assert shares(policy, tasks_of(EASY, BULKY)) == shares(policy, tasks_of(TINY, IDLE))
 
 
+class WithoutAModel(PolicyContract):
+    """What a learning scheduler does until its first model arrives."""
+
+    def test_the_share_is_the_intensity_as_in_greedy(self, policy: Policy) -> None:
+        tasks = tasks_of((10, 0.0, 9), (1e6, 0.125, 64_000), (1, 1.0, 0))
+        assert shares(policy, tasks) == [0, 0.125, 1]
+
+    async def test_the_decision_says_that_no_model_made_it(self, policy: Policy) -> None:
+        tasks = tasks_of(EASY, TINY, first=5)
+        batch = Batch(Envelope("tasks", "run", 0, 0.0), batches.task_rows(tasks))
+        said = (await decide(batch, policy, None, SERIAL)).rows.to_pydict()
+        assert said["model_version"] == [0, 0]
+        assert said["explored"] == [False, False]
+        assert said["probability"] == [1.0, 1.0]
+        assert said["gpu"] == [1, 2]
+
+
+class TestHybridMlWithoutAModel(WithoutAModel):
+    reference = "hybrid_ml"
+
+
+class TestRlAgentWithoutAModel(WithoutAModel):
+    reference = "rl_agent"
+
+
+def with_contract(base: type[PolicyContract] = PolicyContract) -> set[str]:
+    named = {base.reference} if hasattr(base, "reference") else set()
+    return named.union(*(with_contract(contract) for contract in base.__subclasses__()))
+
+
 def test_every_built_in_policy_keeps_the_contract() -> None:
-    tested = {contract.reference for contract in PolicyContract.__subclasses__()}
-    assert tested >= set(policies.built_in())
+    assert with_contract() >= set(policies.built_in())
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,8 @@ def reason(reference: str) -> str:
 
 
 def test_the_built_in_policies_are_the_files_of_the_folder() -> None:
-    assert built_in() == ["cpu_only", "gpu_only", "greedy", "oracle", "random", "round_robin"]
+    rules = ["cpu_only", "gpu_only", "greedy", "oracle", "random", "round_robin"]
+    assert built_in() == sorted([*rules, "hybrid_ml", "rl_agent"])
 
 
 @pytest.mark.parametrize("name", built_in())

@@ -1,0 +1,248 @@
+"""A shipped model as a file for scikit-learn or PyTorch.
+
+A model travels as ONNX or safetensors, which are data. Here it is rebuilt from those numbers:
+nothing is fitted, and nothing is unpickled; only the file that comes out is a pickle, our own.
+The libraries are large, so each is imported where it is needed.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shared.errors import ArenaError, ModelRefused
+from shared.models import AGENT, FOREST
+
+SUFFIXES = {FOREST: ".pkl", AGENT: ".pth"}
+
+NO_CHILD, NO_FEATURE = -1, -2  # what scikit-learn writes into a leaf
+
+Array = NDArray[Any]
+
+
+class ExportError(ArenaError):
+    """The file cannot be written, or is of the wrong kind."""
+
+
+def check_suffix(name: str, file: Path) -> None:
+    if file.suffix != SUFFIXES[name]:
+        raise ExportError(f"{file}: a model of {name} is exported as {SUFFIXES[name]}")
+
+
+def default_file(name: str, version: int) -> Path:
+    return Path(f"{name}-v{version}{SUFFIXES[name]}")
+
+
+def write(name: str, body: bytes, file: Path) -> None:
+    check_suffix(name, file)
+    # Whole in memory first: a model that cannot be read leaves no half of a file.
+    content = pickled_pipeline(body) if name == FOREST else pickled_weights(body)
+    try:
+        file.write_bytes(content)
+    except OSError as error:
+        raise ExportError(f"{file}: cannot be written: {error.strerror}") from None
+
+
+def pickled_pipeline(body: bytes) -> bytes:
+    import joblib
+
+    buffer = io.BytesIO()
+    joblib.dump(pipeline(body), buffer)
+    return buffer.getvalue()
+
+
+def pickled_weights(body: bytes) -> bytes:
+    import torch
+
+    buffer = io.BytesIO()
+    torch.save(state_dict(body), buffer)
+    return buffer.getvalue()
+
+
+def state_dict(body: bytes) -> dict[str, Any]:
+    """The tensors of the network, and what goes with it: the `scale` of its rewards and more."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    try:
+        return dict(load(body))
+    except SafetensorError as error:
+        raise ModelRefused(f"not a safetensors file: {error}") from None
+
+
+def pipeline(body: bytes) -> Any:
+    """The scikit-learn pipeline that the ONNX graph was made from, a scaler and a forest."""
+    from sklearn.pipeline import make_pipeline
+
+    scaler, ensemble = _operators(body)
+    try:
+        offset, scale = (np.array(scaler[key], dtype=np.float32) for key in ("offset", "scale"))
+        if offset.shape != scale.shape or not (scale > 0).all():
+            raise ModelRefused("the scaler has no positive scale for every feature")
+        steps = _scaler(offset, scale), _forest(ensemble, scale)
+    except (KeyError, IndexError, ValueError) as error:
+        raise ModelRefused(f"the scaler or the forest is incomplete: {error!r}") from None
+    return make_pipeline(*steps)
+
+
+def _operators(body: bytes) -> list[dict[str, Any]]:
+    """The attributes of each operator of the graph."""
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        nodes = onnx.load_from_string(body).graph.node
+    except DecodeError:
+        raise ModelRefused("not an ONNX file") from None
+    kinds = [node.op_type for node in nodes]
+    if kinds != ["Scaler", "TreeEnsembleRegressor"]:
+        raise ModelRefused(f"a graph of {', '.join(kinds) or 'nothing'}, not a scaler and a forest")
+    return [
+        {entry.name: onnx.helper.get_attribute_value(entry) for entry in node.attribute}
+        for node in nodes
+    ]
+
+
+def _binary(scale: Array) -> Array:
+    """The power of two next to the deviation.
+
+    ONNX multiplies by a rounded 1/deviation where scikit-learn divides. The last bit would differ,
+    and with it, now and then, the way through a tree. Dividing by a power of two is exact, and a
+    forest does not mind the unit, as long as its thresholds are in the same one.
+    """
+    return np.exp2(-np.round(np.log2(scale.astype(np.float64))))
+
+
+def _scaler(offset: Array, scale: Array) -> Any:
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler()
+    scaler.mean_ = offset.astype(np.float64)
+    scaler.var_ = scale.astype(np.float64) ** -2
+    scaler.scale_ = _binary(scale)
+    scaler.n_features_in_ = len(offset)
+    return scaler
+
+
+def _forest(ensemble: dict[str, Any], scale: Array) -> Any:
+    from sklearn.ensemble import RandomForestRegressor
+    from sklearn.tree import DecisionTreeRegressor
+
+    nodes, values, starts = _nodes(ensemble, scale)
+    forest = RandomForestRegressor(len(starts))
+    forest.estimator_ = DecisionTreeRegressor()
+    forest.n_features_in_, forest.n_outputs_ = len(scale), 1
+    forest.estimators_ = [
+        _tree(own, shares, len(scale))
+        for own, shares in zip(
+            np.split(nodes, starts[1:]), np.split(values, starts[1:]), strict=True
+        )
+    ]
+    return forest
+
+
+def _nodes(ensemble: dict[str, Any], scale: Array) -> tuple[Array, Array, Array]:
+    """The nodes of all trees as scikit-learn has them, their values, and where each tree begins."""
+    from sklearn.tree._tree import NODE_DTYPE
+
+    _check_kind(ensemble)
+    tree, number = np.array(ensemble["nodes_treeids"]), np.array(ensemble["nodes_nodeids"])
+    stride = number.max() + 1
+    place = tree * stride + number
+    # As the converter writes them. The first node of a tree is its root, in both worlds.
+    _require(bool((np.diff(place) > 0).all()), "has its nodes out of order")
+    trees, starts = np.unique(tree, return_index=True)
+    first = starts[np.searchsorted(trees, tree)]
+    here = np.arange(len(place))
+
+    def column(name: str, kind: type = np.int64) -> Array:
+        found: Array = np.array(ensemble[f"nodes_{name}"], dtype=kind)
+        _require(found.shape == tree.shape, f"is incomplete: nodes_{name}")
+        return found
+
+    leaf = column("modes", np.bytes_) == b"LEAF"
+    feature = np.where(leaf, 0, column("featureids"))
+    # A graph can say anything, and scikit-learn follows its trees unchecked.
+    _require(bool(((feature >= 0) & (feature < len(scale))).all()), "splits by a missing feature")
+
+    def child(name: str) -> Array:
+        wanted = tree * stride + column(name)
+        found = np.searchsorted(place, wanted).clip(max=len(place) - 1)
+        known = (place[found] == wanted) & (tree[found] == tree) & (found > here)
+        _require(bool((leaf | known).all()), "has a branch that leads nowhere")
+        return np.where(leaf, NO_CHILD, found - first)
+
+    # Unknown, and so zero or not a number: samples, impurities, and values of inner nodes.
+    nodes = np.zeros(len(place), dtype=NODE_DTYPE)
+    nodes["left_child"], nodes["right_child"] = child("truenodeids"), child("falsenodeids")
+    nodes["feature"] = np.where(leaf, NO_FEATURE, feature)
+    threshold = _thresholds(column("values", np.float32), scale[feature])
+    nodes["threshold"] = np.where(leaf, NO_FEATURE, threshold / _binary(scale)[feature])
+    nodes["impurity"] = np.nan
+    return nodes, np.where(leaf, _shares(ensemble, place, stride, len(trees)), np.nan), starts
+
+
+def _check_kind(ensemble: dict[str, Any]) -> None:
+    _require(set(ensemble["nodes_modes"]) <= {b"BRANCH_LEQ", b"LEAF"}, "does not branch by <=")
+    one = ensemble.get("n_targets", 1) == 1 and not any(ensemble.get("base_values", ()))
+    _require(one and ensemble.get("post_transform", b"NONE") == b"NONE", "predicts no plain share")
+
+
+def _thresholds(scaled: Array, scale: Array) -> Array:
+    """The largest distance from the mean that, scaled as by ONNX, is not over the threshold."""
+    infinity = np.float32(np.inf)
+    distance = (scaled.astype(np.float64) / scale).astype(np.float32)
+    for _ in range(2):  # the quotient is off by a rounding or two
+        further = np.nextafter(distance, infinity)
+        distance = np.where(further * scale <= scaled, further, distance)
+    for _ in range(2):
+        nearer = np.nextafter(distance, -infinity)
+        distance = np.where(distance * scale > scaled, nearer, distance)
+    return distance.astype(np.float64)
+
+
+def _shares(ensemble: dict[str, Any], place: Array, stride: int, trees: int) -> Array:
+    """What each leaf predicts. ONNX sums over the trees, with the mean's division done before."""
+    mean = ensemble.get("aggregate_function", b"SUM") == b"AVERAGE"
+    target = np.array(ensemble["target_treeids"]) * stride + np.array(ensemble["target_nodeids"])
+    found = np.searchsorted(place, target)
+    _require(bool((place[found] == target).all()), "has a value for a missing leaf")
+    shares = np.zeros(len(place))
+    np.add.at(shares, found, np.array(ensemble["target_weights"]) * (1 if mean else trees))
+    return shares
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ModelRefused(f"the forest {otherwise}")
+
+
+def _tree(nodes: Array, shares: Array, features: int) -> Any:
+    from sklearn.tree import DecisionTreeRegressor
+    from sklearn.tree._tree import Tree
+
+    state = {
+        "max_depth": _depth(nodes),
+        "node_count": len(nodes),
+        "nodes": nodes,
+        "values": shares.reshape(-1, 1, 1),
+    }
+    grown = Tree(features, np.ones(1, dtype=np.intp), 1)
+    grown.__setstate__(state)
+    tree = DecisionTreeRegressor()
+    tree.tree_ = grown
+    tree.n_features_in_, tree.max_features_, tree.n_outputs_ = features, features, 1
+    return tree
+
+
+def _depth(nodes: Array) -> int:
+    depth, level = -1, np.zeros(1, dtype=np.int64)
+    while len(level):
+        depth += 1
+        below = np.unique([nodes["left_child"][level], nodes["right_child"][level]])
+        level = below[below != NO_CHILD]
+    return depth

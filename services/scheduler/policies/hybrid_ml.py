@@ -1,0 +1,38 @@
+from typing import Any
+
+import numpy as np
+
+from services.scheduler.learned import LearnedPolicy
+from shared.features import FOREST_FEATURES, Matrix, forest_features
+from shared.models import FOREST
+from shared.spec import RunSpec
+from shared.tasks import Decisions, Floats, Tasks
+
+
+class HybridMl(LearnedPolicy):
+    """A random forest that imitates the Oracle's share, retrained while the stream flows.
+
+    Wins wherever tasks like the present ones were seen before; loses for a moment when the workload
+    changes, until it is retrained. The GPUs of a cluster are alike, so the weighted time and energy
+    of a share is the same on each of them: they take turns by task id.
+    """
+
+    name = "hybrid_ml"
+    learner = FOREST
+
+    def open(self, body: bytes) -> Any:
+        import onnxruntime  # only here: workers of other policies do without it
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        model = onnxruntime.InferenceSession(body, options, providers=["CPUExecutionProvider"])
+        shares(model, np.ones((1, len(FOREST_FEATURES)), np.float32))
+        return model
+
+    def decide_with(self, model: Any, tasks: Tasks, spec: RunSpec) -> Decisions:
+        return Decisions(gpu_fraction=shares(model, forest_features(tasks)))
+
+
+def shares(model: Any, features: Matrix) -> Floats:
+    (found,) = model.run(None, {model.get_inputs()[0].name: features})
+    return np.clip(np.asarray(found, np.float64)[:, 0], 0.0, 1.0)

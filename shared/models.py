@@ -1,0 +1,120 @@
+"""How a model travels: one message with its manifest, checked by whoever takes it into service.
+
+`models.<run>.<name>` holds the newest versions; the last message is the one in service. Manifest
+and model are one message, so a worker can never see one without the other, and publishing is a
+compare-and-set, so a version is shipped once. Both formats (ONNX, safetensors) are data: loading
+them runs no code.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Literal
+
+import nats.js.errors
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from shared import subjects
+from shared.bus import Bus
+from shared.errors import ModelRefused, NotFound
+
+FOREST, AGENT = "hybrid_ml", "rl_agent"
+LEARNERS = (FOREST, AGENT)
+
+MANIFEST = "Hybrid-Manifest"
+
+
+class Manifest(BaseModel):
+    """What is known of a model."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, protected_namespaces=())
+
+    run: str
+    name: str
+    version: int = Field(ge=1)
+    sha256: str
+    format: Literal["onnx", "safetensors"]
+    trained_on: int = Field(description="results (or generated tasks) it learned from")
+    first_task: int = Field(default=-1, description="oldest task of that window; -1: generated")
+    last_task: int = Field(default=-1, description="newest task of that window; -1: generated")
+    metrics: dict[str, float] = {}
+    reason: str = ""
+    created_at: float = Field(default_factory=time.time)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    manifest: Manifest
+    body: bytes
+    sequence: int  # in MODELS
+
+
+def check(manifest: Manifest, body: bytes, subject: str) -> None:
+    """Refuse a model that is not the one its manifest describes."""
+    if subjects.model(manifest.run, manifest.name) != subject:
+        raise ModelRefused(f"a model of {manifest.name} in {manifest.run} came on {subject}")
+    if sha256(body).hexdigest() != manifest.sha256:
+        raise ModelRefused(f"version {manifest.version}: the hash does not match the manifest")
+
+
+def read(subject: str, headers: dict[str, Any] | None, body: bytes, sequence: int = 0) -> Model:
+    try:
+        manifest = Manifest.model_validate_json((headers or {})[MANIFEST])
+    except (KeyError, ValidationError) as error:
+        raise ModelRefused(f"no readable manifest: {error}") from None
+    check(manifest, body, subject)
+    return Model(manifest, body, sequence)
+
+
+async def newest(bus: Bus, run: str, name: str) -> Model | None:
+    """The model in service. Refused ones are passed over by whoever asks, not here."""
+    subject = subjects.model(run, name)
+    try:
+        message = await bus.stream.get_last_msg(subjects.MODELS, subject, direct=True)
+    except nats.js.errors.NotFoundError:
+        return None
+    return read(subject, message.headers, message.data or b"", message.seq or 0)
+
+
+async def stored(bus: Bus, run: str, name: str) -> list[Model]:
+    """The versions that are still held, oldest first, without those that cannot be read."""
+    subject = subjects.model(run, name)
+    models: list[Model] = []
+    sequence = 0
+    while True:
+        try:
+            message = await bus.stream.get_msg(
+                subjects.MODELS, seq=sequence + 1, subject=subject, direct=True, next=True
+            )
+        except nats.js.errors.NotFoundError:
+            return models
+        sequence = message.seq or 0
+        with suppress(ModelRefused):
+            models.append(read(subject, message.headers, message.data or b"", sequence))
+
+
+async def version(bus: Bus, run: str, name: str, number: int) -> Model:
+    for model in await stored(bus, run, name):
+        if model.manifest.version == number:
+            return model
+    raise NotFound(f"version {number} of {name} in run {run} is not held any more, or never was")
+
+
+async def ship(bus: Bus, manifest: Manifest, body: bytes, *, after: int) -> int:
+    """Put a model into service behind the one at `after`; returns its place. Conflict means that
+    somebody else has shipped meanwhile."""
+    return await bus.publish(
+        subjects.model(manifest.run, manifest.name),
+        body,
+        stream=subjects.MODELS,
+        message_id=f"model.{manifest.run}.{manifest.name}.{manifest.version}",
+        after=after,
+        headers={MANIFEST: manifest.model_dump_json()},
+    )
+
+
+def digest(body: bytes) -> str:
+    return sha256(body).hexdigest()
