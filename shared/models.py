@@ -79,6 +79,17 @@ async def newest(bus: Bus, run: str, name: str) -> Model | None:
     return read(subject, message.headers, message.data or b"", message.seq or 0)
 
 
+async def last_sequence(bus: Bus, run: str, name: str) -> int:
+    """The place of the newest message, readable or not; 0 if there is none."""
+    try:
+        message = await bus.stream.get_last_msg(
+            subjects.MODELS, subjects.model(run, name), direct=True
+        )
+    except nats.js.errors.NotFoundError:
+        return 0
+    return message.seq or 0
+
+
 async def stored(bus: Bus, run: str, name: str) -> list[Model]:
     """The versions that are still held, oldest first, without those that cannot be read."""
     subject = subjects.model(run, name)

@@ -81,6 +81,8 @@ class Settings(BaseSettings):
 
     # The trainer works at most this share of the time, so that learning never starves the pipeline.
     trainer_share: float = Field(default=0.5, gt=0, le=1)
+    # And where both want a core, the pipeline goes first.
+    trainer_nice: int = Field(default=5, ge=0, le=19)
     # How long a run waits for its pre-trained models before it starts without them.
     pretrain_patience: Duration = timedelta(seconds=60)
 

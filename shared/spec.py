@@ -106,7 +106,7 @@ class Agent(SpecModel):
         description="0: where a task runs does not change which task comes next",
     )
     clip: Positive = Field(default=1.0, description="largest norm of a gradient")
-    pretrain_steps: int = Field(default=1500, ge=0, le=100_000)
+    pretrain_steps: int = Field(default=1000, ge=0, le=100_000)
     steps_per_result: NonNegative = Field(default=1.0, description="learning steps per result")
     ship_every: int = Field(default=50, ge=1, description="learning steps between shipments")
     epsilon_start: Share = Field(default=0.1, description="exploration at the first task")
@@ -120,7 +120,7 @@ class Agent(SpecModel):
     surprise_epsilon: Share = Field(default=0.2, description="exploration then")
     calm_down: Positive = Field(default=15, description="results in which that halves again")
     indifference: NonNegative = Field(
-        default=0.05, description="GPUs whose values differ by less take turns"
+        default=0.2, description="GPUs whose values differ by a smaller share take turns"
     )
 
 

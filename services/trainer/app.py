@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 
-from faststream.exceptions import NackMessage
 from faststream.nats.annotations import NatsMessage
 from prometheus_client import Counter
 from pydantic import BaseModel, ValidationError
 
-from services.trainer.learning import AgentLearning, ForestLearning
+from services.trainer.learning import AgentLearning, ForestLearning, Learning
 from shared import batches, subjects
 from shared.bus import ONE_AT_A_TIME, existing
 from shared.cancelling import cancel
@@ -22,15 +22,9 @@ from shared.service import Service
 from shared.settings import Settings
 from shared.store.client import Store
 
-LEARNINGS: dict[str, type[ForestLearning] | type[AgentLearning]] = {
-    FOREST: ForestLearning,
-    AGENT: AgentLearning,
-}
+LEARNINGS: dict[str, type[Learning]] = {FOREST: ForestLearning, AGENT: AgentLearning}
 # Whose results each learner learns from.
 TEACHERS = {FOREST: "oracle", AGENT: AGENT}
-
-# A learner that is being prepared gets its results again after this.
-NOT_READY_SECONDS = 0.5
 
 log = logger()
 
@@ -47,7 +41,7 @@ class Trainer:
     def __init__(self, service: Service, store: Store) -> None:
         self._service = service
         self._store = store
-        self._ready: dict[tuple[str, str], ForestLearning | AgentLearning] = {}
+        self._learnings: dict[tuple[str, str], Learning] = {}
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
 
     async def follow(self) -> None:
@@ -57,44 +51,50 @@ class Trainer:
             for key in list(self._tasks):
                 if key[0] not in active:
                     await cancel(self._tasks.pop(key))
-                    self._ready.pop(key, None)
+                    self._learnings.pop(key, None)
             for record in active.values():
                 for name in LEARNINGS.keys() & set(record.spec.schedulers):
-                    if (record.run, name) not in self._tasks:
-                        task = asyncio.create_task(self._keep_learning(record, name))
-                        self._tasks[record.run, name] = task
+                    self._begin(record, name)
             await asyncio.sleep(interval)
+
+    def _begin(self, record: RunRecord, name: str) -> None:
+        key = record.run, name
+        if key not in self._tasks:
+            self._learnings[key] = self._make(record, name)
+            self._tasks[key] = asyncio.create_task(self._keep_learning(record, name))
+
+    def _make(self, record: RunRecord, name: str) -> Learning:
+        return LEARNINGS[name](record, self._service.bus, self._store)
 
     async def _keep_learning(self, record: RunRecord, name: str) -> None:
         """A learner that fails is made anew, from what the bus and the store have."""
         while True:
-            learning = LEARNINGS[name](record, self._service.bus, self._store)
+            learning = self._learnings[record.run, name]
             try:
                 await learning.prepare()
-                self._ready[record.run, name] = learning
                 await learning.learn()
             except asyncio.CancelledError:
                 raise
             except Exception as error:
                 log.warning("learner starts anew", run=record.run, name=name, error=repr(error))
-                self._ready.pop((record.run, name), None)
+                self._learnings[record.run, name] = self._make(record, name)
                 await asyncio.sleep(1)
 
     async def take(self, name: str, batch: batches.Batch) -> None:
         run = batch.envelope.run
-        if (run, name) in self._ready:
-            self._ready[run, name].add(batch.rows)
-            return
-        try:
-            record = await self._service.runs.get(run)
-        except NotFound as error:
-            raise Unreadable(str(error)) from None
-        if record.active and name in record.spec.schedulers:
-            raise NackMessage(delay=NOT_READY_SECONDS)
+        if (run, name) not in self._learnings:
+            try:
+                record = await self._service.runs.get(run)
+            except NotFound as error:
+                raise Unreadable(str(error)) from None
+            if not record.active or name not in record.spec.schedulers:
+                return
+            self._begin(record, name)
+        self._learnings[run, name].add(batch.rows)
 
     async def roll_back(self, asked: Rollback) -> Manifest:
-        learning = self._ready.get((asked.run, asked.name))
-        if learning is None:
+        learning = self._learnings.get((asked.run, asked.name))
+        if learning is None or not learning.prepared:
             raise NotAllowed(f"nobody learns {asked.name} in run {asked.run} now")
         return await learning.roll_back(asked.version)
 
@@ -140,7 +140,7 @@ def make(settings: Settings) -> Service:
     for name in LEARNINGS:
         subscribe(name)
 
-    @service.bus.broker.subscriber(subjects.ROLLBACK, title="Roll back")
+    @service.bus.broker.subscriber(subjects.ROLLBACK, "trainer", title="Roll back")
     async def on_rollback(body: bytes) -> bytes:
         try:
             asked = Rollback.model_validate_json(body)
@@ -153,4 +153,6 @@ def make(settings: Settings) -> Service:
 
 
 def main() -> None:
-    make(Settings()).run()
+    settings = Settings()
+    os.nice(settings.trainer_nice)
+    make(settings).run()

@@ -14,6 +14,8 @@ means what it says. The scale makes an average reward -1. Every number is a fiel
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -21,10 +23,11 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.nn import functional
 
+from services.trainer.charges import charged
 from shared.features import Matrix, agent_state
-from shared.physics import price
+from shared.physics import Bools, price
 from shared.spec import RunSpec
-from shared.tasks import Floats, Tasks
+from shared.tasks import Floats, Integers, Tasks
 
 STATES = 3
 
@@ -60,6 +63,7 @@ class Replay:
     """The newest transitions, in arrays of fixed size."""
 
     def __init__(self, size: int) -> None:
+        self.task = np.zeros(size, np.int64)
         self.state = np.zeros((size, STATES), np.float32)
         self.action = np.zeros(size, np.int64)
         self.reward = np.zeros(size, np.float32)
@@ -69,11 +73,18 @@ class Replay:
     def __len__(self) -> int:
         return min(self._written, self._size)
 
-    def add(self, state: Matrix, action: NDArray[np.int64], reward: Floats) -> None:
+    def tasks(self) -> tuple[int, int]:
+        """The oldest and the newest task in it; -1 for generated ones."""
+        ends = (self._written - len(self), self._written - 1)
+        first, last = (int(self.task[end % self._size]) for end in ends)
+        return first, last
+
+    def add(self, task: Integers, state: Matrix, action: NDArray[np.int64], reward: Floats) -> None:
         """A stretch of the stream: what follows a task is the next one."""
         following = np.concatenate([state[1:], state[-1:]])
         start = max(len(state) - self._size, 0)
         places = (self._written + np.arange(len(state) - start)) % self._size
+        self.task[places] = task[start:]
         self.state[places] = state[start:]
         self.action[places] = action[start:]
         self.reward[places] = reward[start:]
@@ -95,6 +106,18 @@ class Replay:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What became of the agent's decisions, one row a task."""
+
+    tasks: Tasks
+    share: Floats
+    gpu: Integers
+    time: Floats
+    energy: Floats
+    failed: Bools
+
+
 class Dqn:
     """One run's agent as it learns."""
 
@@ -107,7 +130,9 @@ class Dqn:
         rule = spec.learning.agent
         self.policy = DuelingNetwork(self.actions, rule.hidden)
         self.target = DuelingNetwork(self.actions, rule.hidden)
-        self.optimiser = torch.optim.Adam(self.policy.parameters(), lr=rule.learning_rate)
+        self.optimiser = torch.optim.Adam(
+            self.policy.parameters(), lr=rule.learning_rate, fused=True
+        )
         self.replay = Replay(rule.replay)
         self.random = np.random.default_rng(spec.seed)
         self.steps = 0
@@ -125,32 +150,37 @@ class Dqn:
 
     def _every_reward(self, tasks: Tasks) -> list[Floats]:
         """What the physics pays for each action: the CPU, then one GPU like the other."""
-        on_cpu = price(tasks, np.zeros(len(tasks)), self.spec)
-        on_gpu = price(tasks, np.ones(len(tasks)), self.spec)
-        paid = [reward(priced.time, priced.energy, self.spec) for priced in (on_cpu, on_gpu)]
+        paid = []
+        for share in (0.0, 1.0):
+            priced = price(tasks, np.full(len(tasks), share), self.spec)
+            paid.append(self._reward(tasks, priced.time, priced.energy, priced.failed))
         return [paid[0]] + [paid[1]] * (self.actions - 1)
+
+    def _reward(self, tasks: Tasks, time: Floats, energy: Floats, failed: Bools) -> Floats:
+        return reward(*charged(tasks, time, energy, failed, self.spec), self.spec)
 
     def pretrain(self, tasks: Tasks) -> None:
         """Learn offline: every action of generated tasks, at the price that the physics gives."""
         state = agent_state(tasks)
         for action, paid in enumerate(self._every_reward(tasks)):
-            self.replay.add(state, np.full(len(tasks), action), paid / self.scale)
+            generated = np.full(len(tasks), -1)
+            self.replay.add(generated, state, np.full(len(tasks), action), paid / self.scale)
         self.learn(self.spec.learning.agent.pretrain_steps)
 
-    def remember(
-        self, tasks: Tasks, share: Floats, gpu: NDArray[np.int64], time: Floats, energy: Floats
-    ) -> float:
+    def remember(self, results: Results) -> float:
         """Take in results of the agent's own decisions; returns the learning steps they ask for.
 
         Fallback decisions (a share in between) are no action of the agent's and teach nothing.
         """
+        tasks, share = results.tasks, results.share
         mine = (share == 0.0) | (share == 1.0)
         if not mine.any():
             return 0.0
         state = agent_state(tasks)[mine]
-        action = np.where(share > 0, gpu + 1, 0).astype(np.int64)[mine]
-        paid = (reward(time, energy, self.spec) / self.scale)[mine]
-        self.replay.add(state, action, paid)
+        action = np.where(share > 0, results.gpu + 1, 0).astype(np.int64)[mine]
+        earned = self._reward(tasks, results.time, results.energy, results.failed)
+        paid = (earned / self.scale)[mine]
+        self.replay.add(tasks.task_id[mine], state, action, paid)
         rule = self.spec.learning.agent
         surprised = self._is_surprised(state, action, paid)
         return len(paid) * (rule.steps_per_result + (rule.surprise_steps if surprised else 0.0))
@@ -181,10 +211,12 @@ class Dqn:
             state, action, paid, following = self.replay.sample(
                 rule.batch, rule.newest, self.random
             )
-            with torch.no_grad():
-                best = self.policy(following).argmax(dim=1, keepdim=True)
-                ahead = self.target(following).gather(1, best).squeeze(1)
-                wanted = paid + rule.discount * ahead
+            wanted = paid
+            if rule.discount:
+                with torch.no_grad():
+                    best = self.policy(following).argmax(dim=1, keepdim=True)
+                    ahead = self.target(following).gather(1, best).squeeze(1)
+                    wanted = paid + rule.discount * ahead
             found = self.policy(state).gather(1, action.unsqueeze(1)).squeeze(1)
             loss = functional.smooth_l1_loss(found, wanted)
             self.optimiser.zero_grad()

@@ -17,6 +17,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from services.trainer.charges import charged
 from shared.features import Matrix, forest_features
 from shared.physics import fastest_share, price
 from shared.spec import RunSpec
@@ -82,8 +83,9 @@ def predict(model: onnxruntime.InferenceSession, features: Matrix) -> Floats:
 def regret(model: onnxruntime.InferenceSession, labelled: Labelled, spec: RunSpec) -> float:
     """Total execution time over the Oracle's."""
     chosen = price(labelled.tasks, predict(model, forest_features(labelled.tasks)), spec)
+    time, _ = charged(labelled.tasks, chosen.time, chosen.energy, chosen.failed, spec)
     best = price(labelled.tasks, labelled.share, spec)
-    return float(chosen.time.sum() / max(best.time.sum(), 1e-12))
+    return float(time.sum() / max(best.time.sum(), 1e-12))
 
 
 def judge(window: Labelled, champion: bytes | None, spec: RunSpec) -> Verdict:

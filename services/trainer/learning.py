@@ -1,4 +1,4 @@
-"""One run's learners and their models: prepare, take results in, learn, ship.
+"""One run's learners: prepare, take results in, learn, ship.
 
 Nothing here is lost with the process: results are in ClickHouse, models on the bus. A trainer that
 comes back reads both and goes on with the next version.
@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from abc import ABC, abstractmethod
+from collections import deque
+from typing import ClassVar, Literal
 
 import onnxruntime
 import pyarrow as pa
 
 from services.trainer import forest, memory
-from services.trainer.dqn import Dqn
-from services.trainer.forest import ForestLearner, Labelled, Verdict
-from shared import batches, models
+from services.trainer.dqn import Dqn, Results
+from services.trainer.forest import ForestLearner, Labelled
+from services.trainer.yard import Window, Yard
+from shared import batches
 from shared.bus import Bus
-from shared.errors import Conflict
-from shared.events import Event
-from shared.logs import logger
-from shared.models import AGENT, FOREST, Manifest, Model
+from shared.models import AGENT, FOREST, Manifest
 from shared.runs import RunRecord
 from shared.spec import RunSpec
 from shared.store.client import Store
@@ -32,133 +30,93 @@ from shared.workload import Cursor, generate
 
 # Pre-training tasks come from another seed than the run's own, or it would know the future.
 PRETRAIN_SEED = 0x5EED
-# Steps that are due but not done yet are forgotten beyond this: the learner never falls behind.
+# A learner never falls behind: what it has no time for is forgotten, the oldest first.
+INBOX_ROWS = 100_000
 MOST_STEPS_DUE = 1000
 STEPS_AT_ONCE = 50
 IDLE_SECONDS = 0.1
 
-Result = TypeVar("Result")
 
-log = logger()
+class Learning(ABC):
+    """Results come in at any time; learning, shipping and rolling back take turns."""
 
+    name: ClassVar[str]
+    format: ClassVar[Literal["onnx", "safetensors"]]
 
-@dataclass(slots=True)
-class Shipped:
-    """The model in service, as the trainer knows it."""
-
-    version: int = 0
-    sequence: int = 0
-    body: bytes | None = None
-
-
-class Yard:
-    """Ships models of one learner in one run, and tells about them."""
-
-    def __init__(self, bus: Bus, run: str, name: str) -> None:
-        self._bus = bus
-        self.run = run
-        self.name = name
-        self.in_service = Shipped()
-
-    async def load(self) -> None:
-        if newest := await models.newest(self._bus, self.run, self.name):
-            self.in_service = Shipped(newest.manifest.version, newest.sequence, newest.body)
-
-    async def ship(
-        self,
-        body: bytes,
-        kind: Literal["onnx", "safetensors"],
-        *,
-        trained_on: Tasks,
-        reason: str,
-        metrics: dict[str, float] | None = None,
-        generated: bool = False,
-    ) -> None:
-        manifest = self._manifest(body, kind, trained_on, reason, metrics or {}, generated)
-        try:
-            sequence = await models.ship(self._bus, manifest, body, after=self.in_service.sequence)
-        except Conflict:  # a rollback, or another trainer: judge the next one against that
-            await self.load()
-            return
-        self.in_service = Shipped(manifest.version, sequence, body)
-        await self.tell(manifest, shipped=True)
-
-    async def pass_over(
-        self, body: bytes, trained_on: Tasks, reason: str, metrics: dict[str, float]
-    ) -> None:
-        """A challenger that does not ship is told about all the same."""
-        await self.tell(self._manifest(body, "onnx", trained_on, reason, metrics, False), False)
-
-    async def roll_back(self, number: int) -> Model:
-        """Put an older version into service again, as a new version: versions only rise."""
-        old = await models.version(self._bus, self.run, self.name, number)
-        manifest = old.manifest.model_copy(
-            update={
-                "version": self.in_service.version + 1,
-                "reason": f"rolled back to version {number}",
-                "created_at": time.time(),
-            }
-        )
-        sequence = await models.ship(self._bus, manifest, old.body, after=self.in_service.sequence)
-        self.in_service = Shipped(manifest.version, sequence, old.body)
-        await self.tell(manifest, shipped=True)
-        return Model(manifest, old.body, sequence)
-
-    def _manifest(
-        self,
-        body: bytes,
-        kind: Literal["onnx", "safetensors"],
-        trained_on: Tasks,
-        reason: str,
-        metrics: dict[str, float],
-        generated: bool,
-    ) -> Manifest:
-        return Manifest(
-            run=self.run,
-            name=self.name,
-            version=self.in_service.version + 1,
-            sha256=models.digest(body),
-            format=kind,
-            trained_on=len(trained_on),
-            first_task=-1 if generated else int(trained_on.task_id[0]),
-            last_task=-1 if generated else int(trained_on.task_id[-1]),
-            metrics=metrics,
-            reason=reason,
-        )
-
-    async def tell(self, manifest: Manifest, shipped: bool) -> None:
-        done = "shipped" if shipped else "kept back"
-        event = Event(
-            kind="model",
-            service=self._bus.service,
-            run=self.run,
-            at=manifest.created_at,
-            message=f"{self.name} version {manifest.version} {done}: {manifest.reason}",
-            data={"manifest": manifest.model_dump(), "shipped": shipped},
-        )
-        unique = f"{self.run}.{self.name}.{manifest.version}.{done}.{manifest.created_at}"
-        await self._bus.tell(event, message_id=f"event.model.{unique}")
-
-
-class ForestLearning:
     def __init__(self, record: RunRecord, bus: Bus, store: Store) -> None:
         self._spec = record.spec
         self._store = store
-        self._yard = Yard(bus, record.run, FOREST)
-        self._learner = ForestLearner(record.spec)
-        self._session: tuple[int, onnxruntime.InferenceSession] | None = None
+        self._yard = Yard(bus, record.run, self.name, self.format)
+        self._inbox: deque[pa.RecordBatch] = deque()
+        self._waiting = 0  # rows in it
         self._share = bus.settings.trainer_share
+        self._turn = asyncio.Lock()
+        self.prepared = False
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        self._inbox.append(rows)
+        self._waiting += rows.num_rows
+        while self._waiting > INBOX_ROWS:
+            self._waiting -= self._inbox.popleft().num_rows
 
     async def prepare(self) -> None:
-        await self._yard.load()
+        """Pre-train and ship the first model; after a restart, remember instead."""
+        async with self._turn:
+            await self._prepare()
+        self.prepared = True
+
+    async def learn(self) -> None:
+        """Work whenever there is something to learn, for the trainer's share of the time."""
+        while True:
+            began = time.perf_counter()
+            async with self._turn:
+                worked = await self._work()
+            spent = time.perf_counter() - began
+            await asyncio.sleep(spent * (1 / self._share - 1) if worked else IDLE_SECONDS)
+
+    async def roll_back(self, number: int) -> Manifest:
+        async with self._turn:
+            return await self._roll_back(number)
+
+    def _received(self, most: int) -> pa.RecordBatch | None:
+        """The newest results since the last look."""
+        if not self._inbox:
+            return None
+        rows = pa.concat_batches(list(self._inbox))
+        self._inbox.clear()
+        self._waiting = 0
+        return rows.slice(max(rows.num_rows - most, 0))
+
+    @abstractmethod
+    async def _prepare(self) -> None: ...
+
+    @abstractmethod
+    async def _work(self) -> bool:
+        """Do a piece of work; whether there was any."""
+
+    @abstractmethod
+    async def _roll_back(self, number: int) -> Manifest: ...
+
+
+class ForestLearning(Learning):
+    name = FOREST
+    format = "onnx"
+
+    def __init__(self, record: RunRecord, bus: Bus, store: Store) -> None:
+        super().__init__(record, bus, store)
+        self._learner = ForestLearner(record.spec)
+        self._session: tuple[int, onnxruntime.InferenceSession] | None = None
+
+    async def _prepare(self) -> None:
+        await self._yard.load(forest.open_model)
         if self._yard.in_service.version or not self._spec.learning.pretrain_tasks:
             await self._recall()
-        else:
-            tasks = practice(self._spec)
-            labelled = forest.generated(tasks, self._spec)
-            body = await asyncio.to_thread(forest.fit, labelled, self._spec)
-            reason = f"pre-trained on {len(tasks)} generated tasks"
-            await self._yard.ship(body, "onnx", trained_on=tasks, reason=reason, generated=True)
+            return
+        tasks = practice(self._spec)
+        labelled = forest.generated(tasks, self._spec)
+        body = await asyncio.to_thread(forest.fit, labelled, self._spec)
+        reason = f"pre-trained on {len(tasks)} generated tasks"
+        await self._yard.ship(body, Window(len(tasks)), reason)
 
     async def _recall(self) -> None:
         window = self._spec.learning.forest.window
@@ -168,11 +126,28 @@ class ForestLearning:
             if self._yard.in_service.version:
                 self._learner.fresh = 0  # these were fitted on before
 
-    async def roll_back(self, number: int) -> Manifest:
+    async def _roll_back(self, number: int) -> Manifest:
         """The next challenger is held against that version."""
         return (await self._yard.roll_back(number)).manifest
 
-    def add(self, rows: pa.RecordBatch) -> None:
+    async def _work(self) -> bool:
+        if (rows := self._received(self._spec.learning.forest.window)) is not None:
+            await asyncio.to_thread(self._take_in, rows)
+        if not self._learner.due():
+            return False
+        window, drifted = self._learner.begin()
+        champion = self._yard.in_service.body
+        verdict = await asyncio.to_thread(forest.judge, window, champion, self._spec)
+        metrics = {"score": verdict.challenger}
+        if verdict.champion is not None:
+            metrics["champion_score"] = verdict.champion
+        reason = ("drift: " if drifted else "") + verdict.reason
+        fitted = window_of(verdict.trained_on.tasks)
+        settle = self._yard.ship if verdict.ships else self._yard.pass_over
+        await settle(verdict.body, fitted, reason, metrics)
+        return True
+
+    def _take_in(self, rows: pa.RecordBatch) -> None:
         labelled = Labelled(batches.tasks_of(rows), batches.column(rows, "gpu_fraction"))
         self._learner.add(labelled, self._champion())
 
@@ -184,111 +159,93 @@ class ForestLearning:
             self._session = (serving.version, forest.open_model(serving.body))
         return self._session[1]
 
-    async def learn(self) -> None:
-        while True:
-            if not self._learner.due():
-                await asyncio.sleep(IDLE_SECONDS)
-                continue
-            window, drifted = self._learner.begin()
-            verdict = await at_most(
-                self._share, forest.judge, window, self._yard.in_service.body, self._spec
-            )
-            await self._settle(verdict, drifted)
 
-    async def _settle(self, verdict: Verdict, drifted: bool) -> None:
-        metrics = {"score": verdict.challenger}
-        if verdict.champion is not None:
-            metrics["champion_score"] = verdict.champion
-        reason = ("drift: " if drifted else "") + verdict.reason
-        tasks = verdict.trained_on.tasks
-        if verdict.ships:
-            await self._yard.ship(
-                verdict.body, "onnx", trained_on=tasks, reason=reason, metrics=metrics
-            )
-        else:
-            await self._yard.pass_over(verdict.body, tasks, reason, metrics)
+class AgentLearning(Learning):
+    name = AGENT
+    format = "safetensors"
 
-
-class AgentLearning:
     def __init__(self, record: RunRecord, bus: Bus, store: Store) -> None:
-        self._spec = record.spec
-        self._store = store
-        self._yard = Yard(bus, record.run, AGENT)
-        self._dqn: Dqn | None = None
-        self._share = bus.settings.trainer_share
+        super().__init__(record, bus, store)
+        self._practice = practice(record.spec)
+        self._dqn = Dqn(record.spec, self._practice)
         self._due = 0.0
+        self._since = 0  # steps since the last shipment
         self._last_task = -1
-        self._newest: Tasks | None = None
 
-    async def prepare(self) -> None:
-        await self._yard.load()
-        tasks = practice(self._spec)
-        self._dqn = dqn = Dqn(self._spec, tasks)
-        if self._yard.in_service.body is not None:
-            dqn.restore(self._yard.in_service.body)
-            await self._recall(dqn)
+    async def _prepare(self) -> None:
+        await self._yard.load(self._dqn.restore)
+        if self._yard.in_service.version:
+            await self._recall()
         elif self._spec.learning.pretrain_tasks:
-            await asyncio.to_thread(dqn.pretrain, tasks)
-            reason = f"pre-trained on {len(tasks)} generated tasks"
-            await self._ship(dqn, tasks, reason, generated=True)
+            await asyncio.to_thread(self._dqn.pretrain, self._practice)
+            reason = f"pre-trained on {len(self._practice)} generated tasks"
+            await self._ship(reason, Window(len(self._practice)))
 
-    async def _recall(self, dqn: Dqn) -> None:
+    async def _recall(self) -> None:
         limit = self._spec.learning.agent.replay
         known = await asyncio.to_thread(
             memory.agent_results, self._store, self._yard.run, AGENT, limit
         )
         if known is not None:
-            dqn.remember(*known)
-            self._last_task = int(known[0].task_id[-1])
+            self._dqn.remember(known)
+            self._last_task = int(known.tasks.task_id[-1])
 
-    async def roll_back(self, number: int) -> Manifest:
+    async def _roll_back(self, number: int) -> Manifest:
         """Learning goes on from the weights of that version."""
-        assert self._dqn is not None
         model = await self._yard.roll_back(number)
         self._dqn.restore(model.body)
         return model.manifest
 
-    def add(self, rows: pa.RecordBatch) -> None:
-        assert self._dqn is not None
+    async def _work(self) -> bool:
+        rows = self._received(self._spec.learning.agent.replay)
+        if rows is None and self._due < 1:
+            return False
+        steps = await asyncio.to_thread(self._study, rows)
+        self._since += steps
+        if self._yard.in_service.version == 0 and self._last_task >= 0:
+            # A cold start: the first model knows nothing yet and explores all the more.
+            await self._ship("the first model, untrained", self._window())
+        elif self._since >= self._spec.learning.agent.ship_every:
+            await self._ship(f"after {self._since} more learning steps", self._window())
+        return steps > 0
+
+    def _study(self, rows: pa.RecordBatch | None) -> int:
+        if rows is not None:
+            self._take_in(rows)
+        steps = min(int(self._due), STEPS_AT_ONCE)
+        self._due -= steps
+        self._dqn.learn(steps)
+        return steps
+
+    def _take_in(self, rows: pa.RecordBatch) -> None:
         tasks = batches.tasks_of(rows)
         if tasks.task_id[-1] <= self._last_task:
             return  # seen before: a redelivery
         self._last_task = int(tasks.task_id[-1])
-        self._newest = tasks
-        share, gpu = batches.column(rows, "gpu_fraction"), batches.column(rows, "gpu")
-        time_, energy = batches.column(rows, "time"), batches.column(rows, "energy")
-        asked = self._dqn.remember(tasks, share, gpu, time_, energy)
+        asked = self._dqn.remember(
+            Results(
+                tasks=tasks,
+                share=batches.column(rows, "gpu_fraction"),
+                gpu=batches.column(rows, "gpu"),
+                time=batches.column(rows, "time"),
+                energy=batches.column(rows, "energy"),
+                failed=batches.column(rows, "status") == "failed",
+            )
+        )
         self._due = min(self._due + asked, MOST_STEPS_DUE)
 
-    async def learn(self) -> None:
-        assert self._dqn is not None
-        dqn, rule = self._dqn, self._spec.learning.agent
-        since = 0
-        while True:
-            if self._newest is not None and self._yard.in_service.version == 0:
-                # A cold start: the first model knows nothing yet and explores all the more.
-                await self._ship(dqn, self._newest, "the first model, untrained")
-            steps = min(int(self._due), STEPS_AT_ONCE)
-            if steps == 0:
-                await asyncio.sleep(IDLE_SECONDS)
-                continue
-            self._due -= steps
-            await at_most(self._share, dqn.learn, steps)
-            since += steps
-            if since >= rule.ship_every and self._newest is not None:
-                await self._ship(dqn, self._newest, f"after {since} more learning steps")
-                since = 0
+    def _window(self) -> Window:
+        replay = self._dqn.replay
+        return Window(len(replay), *replay.tasks())
 
-    async def _ship(self, dqn: Dqn, tasks: Tasks, reason: str, generated: bool = False) -> None:
-        metrics = {"loss": dqn.loss, "steps": float(dqn.steps)}
-        await self._yard.ship(
-            dqn.weights(),
-            "safetensors",
-            trained_on=tasks,
-            reason=reason,
-            metrics=metrics,
-            generated=generated,
-        )
+    async def _ship(self, reason: str, window: Window) -> None:
+        metrics = {"loss": self._dqn.loss, "steps": float(self._dqn.steps)}
+        await self._yard.ship(self._dqn.weights(), window, reason, metrics)
+        self._since = 0
+
+
+def window_of(tasks: Tasks) -> Window:
+    return Window(len(tasks), int(tasks.task_id[0]), int(tasks.task_id[-1]))
 
 
 def practice(spec: RunSpec) -> Tasks:
@@ -296,11 +253,3 @@ def practice(spec: RunSpec) -> Tasks:
     other = spec.model_copy(update={"seed": (spec.seed + PRETRAIN_SEED) % 2**63})
     tasks, _ = generate(other, Cursor(), max(spec.learning.pretrain_tasks, 100))
     return tasks
-
-
-async def at_most(share: float, work: Callable[..., Result], *arguments: Any) -> Result:
-    """Do work in a thread, then rest, so that it takes no more than that share of the time."""
-    started = time.perf_counter()
-    result = await asyncio.to_thread(work, *arguments)
-    await asyncio.sleep((time.perf_counter() - started) * (1 / share - 1))
-    return result

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from services.trainer.dqn import Results
 from services.trainer.forest import Labelled
 from shared.store.client import Store
-from shared.tasks import Floats, Integers, Tasks
+from shared.tasks import Floats, Tasks
 
 ORACLE_WINDOW = """
     SELECT task_id, size, compute_intensity, memory_required, optimal_gpu_fraction AS share
@@ -18,9 +19,9 @@ ORACLE_WINDOW = """
 
 AGENT_RESULTS = """
     SELECT task_id, size, compute_intensity, memory_required, gpu_fraction AS share, gpu, time,
-           energy
+           energy, status = 'failed' AS failed
     FROM (
-        SELECT task_id, gpu_fraction, gpu, time, energy FROM scheduler_results FINAL
+        SELECT task_id, gpu_fraction, gpu, time, energy, status FROM scheduler_results FINAL
         WHERE run = {run:String} AND scheduler = {scheduler:String}
         ORDER BY task_id DESC LIMIT {limit:UInt32}
     ) AS results
@@ -38,21 +39,19 @@ def oracle_window(store: Store, run: str, limit: int) -> Labelled | None:
     return Labelled(_tasks(rows), _column(rows, "share")) if rows else None
 
 
-def agent_results(
-    store: Store, run: str, scheduler: str, limit: int
-) -> tuple[Tasks, Floats, Integers, Floats, Floats] | None:
-    """Tasks, shares, GPUs, times and energies of the agent's newest decisions, oldest first."""
+def agent_results(store: Store, run: str, scheduler: str, limit: int) -> Results | None:
+    """The newest results of the agent's decisions, oldest first."""
     parameters = {"run": run, "scheduler": scheduler, "limit": limit}
     rows = store.query(AGENT_RESULTS, parameters)[::-1]
     if not rows:
         return None
-    gpu = np.array([row["gpu"] for row in rows], dtype=np.int64)
-    return (
-        _tasks(rows),
-        _column(rows, "share"),
-        gpu,
-        _column(rows, "time"),
-        _column(rows, "energy"),
+    return Results(
+        tasks=_tasks(rows),
+        share=_column(rows, "share"),
+        gpu=np.array([row["gpu"] for row in rows], dtype=np.int64),
+        time=_column(rows, "time"),
+        energy=_column(rows, "energy"),
+        failed=_column(rows, "failed") > 0,
     )
 
 

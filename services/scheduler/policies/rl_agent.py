@@ -68,9 +68,14 @@ def values(weights: Weights, state: Matrix) -> Floats:
 
 
 def take_turns(worth: Floats, task_id: Integers, indifference: float) -> Integers:
-    """The best action; among GPUs that are as good as the best one, the task id's turn."""
+    """The best action; among GPUs that are as good as the best one, the task id's turn.
+
+    The larger a task, the larger the network's error: as good means within `indifference` of a
+    usual reward, which is 1, or of this task's.
+    """
     gpus = worth[:, 1:]
-    equal = gpus >= gpus.max(axis=1, keepdims=True) - indifference
+    best = gpus.max(axis=1, keepdims=True)
+    equal = gpus >= best - indifference * np.maximum(np.abs(best), 1.0)
     turn = task_id % equal.sum(axis=1)
     # The (turn + 1)-th of the equal GPUs.
     chosen = (np.cumsum(equal, axis=1) == (turn + 1)[:, None]).argmax(axis=1)

@@ -233,7 +233,7 @@ class TestBestAction:
         assert said.gpu.tolist() == [1, 2, 3, 1, 2, 3]
 
     def test_a_clearly_better_gpu_takes_all(self) -> None:
-        said = decided(network_of([-2, -1.2, -1.1, -1.0, -1.2]), numbered(50), exploring(0.0))
+        said = decided(network_of([-2, -1.5, -1.4, -1.0, -1.3]), numbered(50), exploring(0.0))
         assert said.gpu is not None
         assert set(said.gpu.tolist()) == {2}
 

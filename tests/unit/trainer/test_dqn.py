@@ -10,7 +10,7 @@ import torch
 from safetensors.numpy import load
 
 from services.scheduler.policies.rl_agent import RlAgent, values
-from services.trainer.dqn import Dqn, DuelingNetwork, Replay, reward
+from services.trainer.dqn import Dqn, DuelingNetwork, Replay, Results, reward
 from shared.features import agent_state
 from shared.spec import RunSpec
 from shared.tasks import Floats, Tasks
@@ -109,7 +109,7 @@ class Remembered:
     def add(self, count: int) -> None:
         numbers = np.arange(self.next, self.next + count)
         state = np.repeat(numbers[:, None], 3, axis=1).astype(np.float32)
-        self.replay.add(state, numbers % 5, -numbers.astype(np.float64))
+        self.replay.add(numbers, state, numbers % 5, -numbers.astype(np.float64))
         self.next += count
 
     def drawn(self, count: int = 5000, newest: int = 10**6) -> list[int]:
@@ -204,6 +204,17 @@ class TestReward:
         assert dqn.scale == pytest.approx((on_cpu + 4 * on_gpu).mean() / 5)
 
 
+def results(tasks: Tasks, share: Any, gpu: Any, time: Any, failed: Any = None) -> Results:
+    return Results(
+        tasks=tasks,
+        share=np.asarray(share, dtype=np.float64),
+        gpu=np.asarray(gpu, dtype=np.int64),
+        time=np.asarray(time, dtype=np.float64),
+        energy=np.zeros(len(tasks)),
+        failed=np.zeros(len(tasks), np.bool_) if failed is None else failed,
+    )
+
+
 class Taught:
     """An agent, and what it remembers of a few results."""
 
@@ -214,16 +225,29 @@ class Taught:
         count = len(share)
         return float(
             self.dqn.remember(
-                tasks_of(5, count),
-                np.array(share),
-                np.array(gpu, dtype=np.int64),
-                np.array(time),
-                np.zeros(count),
+                results(tasks_of(5, count), share, gpu, time),
             )
         )
 
 
 class TestRemembering:
+    def test_a_failed_task_counts_as_twice_the_cpu(self) -> None:
+        dqn = Dqn(spec_of(energy_weight=0.0), tasks_of(1, 200))
+        tasks = tasks_of(5, 4)
+        failed = np.array([False, True, False, True])
+        dqn.remember(results(tasks, [1, 1, 0, 1], [0, 0, 0, 0], [1, 0, 1, 0], failed))
+        on_cpu, _ = seconds(tasks)
+        expected = -np.where(failed, 2 * on_cpu, 1.0) / dqn.scale
+        assert dqn.replay.reward[:4].tolist() == pytest.approx(expected.tolist())
+
+    def test_it_knows_which_tasks_it_remembers(self) -> None:
+        dqn = Dqn(spec_of(replay=1000), tasks_of(1, 200))
+        dqn.pretrain(tasks_of(1, 100))
+        assert dqn.replay.tasks() == (-1, -1)
+        tasks = tasks_of(5, 1500)
+        dqn.remember(results(tasks, np.zeros(1500), np.zeros(1500), np.ones(1500)))
+        assert (len(dqn.replay), dqn.replay.tasks()) == (1000, (500, 1499))
+
     def test_an_action_is_the_cpu_or_a_gpu(self) -> None:
         taught = Taught()
         taught.tell([0, 1, 1, 0], [3, 0, 3, 0], [1.0, 2.0, 3.0, 4.0])
@@ -319,7 +343,7 @@ class TestLearning:
             dqn = Dqn(spec_of(**rule), tasks_of(1, 200))
             state = agent_state(tasks_of(1, 200))
             for action in range(5):
-                dqn.replay.add(state, np.full(200, action), np.full(200, -1.0))
+                dqn.replay.add(np.arange(200), state, np.full(200, action), np.full(200, -1.0))
             dqn.learn(600)
             assert worth(dqn, tasks_of(1, 200)).mean() == pytest.approx(expected, abs=0.1)
 
@@ -332,10 +356,28 @@ class TestLearning:
         rounds = np.arange(600) % 2
         time = np.where(rounds == 1, 10 * on_gpu, on_cpu)
         for _ in range(5):
-            dqn.remember(tasks, rounds.astype(float), np.arange(600) // 2 % 4, time, 0 * time)
+            dqn.remember(results(tasks, rounds, np.arange(600) // 2 % 4, time))
             dqn.learn(100)
         assert before > 0.9
         assert (worth(dqn, tasks).argmax(axis=1) > 0).mean() < 0.1
+
+    def test_where_tasks_fail_on_a_gpu_it_keeps_them_off(self) -> None:
+        """A failed task takes no time at all, which must not look like a good idea."""
+        large = {
+            "cluster": {"gpu_memory_mb": 700},
+            "physics": {"memory_policy": "fail"},
+            "learning": {"agent": {"pretrain_steps": 600, "hidden": 32}},
+        }
+        spec = RunSpec.parse({"seed": 3, **large})
+        tasks, _ = generate(spec, Cursor(), 1000)
+        dqn = Dqn(spec, tasks)
+        dqn.pretrain(tasks)
+        on_gpu = worth(dqn, tasks).argmax(axis=1) > 0
+        clearly_too_large = tasks.memory_required > 900
+        assert clearly_too_large.sum() > 50
+        assert on_gpu[clearly_too_large].mean() < 0.15
+        fits = (tasks.memory_required < 500) & (tasks.compute_intensity > 0.6)
+        assert on_gpu[fits].mean() > 0.8
 
 
 class TestSurprise:
@@ -344,7 +386,7 @@ class TestSurprise:
         tasks = tasks_of(1, 100, first)
         on_cpu, _ = seconds(tasks)
         cpu = np.zeros(100)
-        return dqn.remember(tasks, cpu, cpu.astype(np.int64), slowness * on_cpu, cpu)
+        return dqn.remember(results(tasks, cpu, cpu, slowness * on_cpu))
 
     @pytest.fixture
     def dqn(self) -> Dqn:
