@@ -9,6 +9,7 @@ finish first.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import secrets
 import socket
@@ -106,6 +107,9 @@ class Service:
     async def after_start(self) -> None:
         for work in [self._watch_health, *self.background]:
             self._tasks.append(asyncio.create_task(self._keep_going(work)))
+        # What was loaded until now stays: the collector need not look at it again and again.
+        gc.collect()
+        gc.freeze()
         label = f"{self.name} {self.scheduler}".strip()
         await self.bus.tell(
             Event(kind="service", service=self.name, message=f"{label} is up ({self.instance})"),

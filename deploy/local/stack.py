@@ -118,7 +118,7 @@ class Stack:
     ) -> None:
         log_file = self._plan.data_dir / "logs" / f"{name}.log"
         # One thread a process: the processes are what runs in parallel here.
-        threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
         child = Child(name, command, {**threads, **(environment or {})}, log_file)
         await child.start()
         self._children.append(child)

@@ -65,6 +65,10 @@ class Emitter:
                 await self._send(count)
                 pacer.sent(count)
                 self._backlog.sent()
+                if count < settings.batch_tasks:
+                    # All that was due is out. What came due while it was sent waits for the tick:
+                    # many small messages cost more than few.
+                    await asyncio.sleep(pacer.wait(time.monotonic(), tick))
             except Conflict:
                 await self._stand_by_while_another_leads()
                 pacer = self._pacer()
