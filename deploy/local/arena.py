@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import secrets
 import socket
 from dataclasses import asdict, dataclass
@@ -18,6 +19,9 @@ from shared.errors import ArenaError
 DEFAULT_DATA_DIR = Path(".hybrid")
 NATS_USER = "arena"
 CLICKHOUSE_USER = "hybrid"
+
+# Systems take the ports of outgoing connections from above these.
+NEVER_GIVEN = range(20_000, 32_000)
 
 
 class StartError(ArenaError):
@@ -32,22 +36,27 @@ class Ports:
 
     @classmethod
     def free(cls) -> Ports:
-        """Ports that nobody uses now."""
-        held = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
-        ports = [listening.getsockname()[1] for listening in held]
-        for listening in held:
-            listening.close()
-        return cls(*ports)
+        """Ports that nobody uses now, and that no connection will be given meanwhile."""
+        candidates = iter(random.sample(NEVER_GIVEN, 100))
+        found = (port for port in candidates if _can_listen(port) is None)
+        return cls(next(found), next(found), next(found))
 
     def check(self) -> None:
         for name, port in asdict(self).items():
-            try:
-                socket.create_server(("127.0.0.1", port)).close()
-            except OSError as error:
+            if problem := _can_listen(port):
                 raise StartError(
-                    f"port {port} for {name} cannot be used: {error.strerror}; choose another "
+                    f"port {port} for {name} cannot be used: {problem}; choose another "
                     f"with {_OPTIONS[name]}, or let --auto-ports find free ones"
-                ) from None
+                )
+
+
+def _can_listen(port: int) -> str | None:
+    """What is against it."""
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError as error:
+        return error.strerror
+    return None
 
 
 _OPTIONS = {"gateway": "--port", "nats": "--nats-port", "clickhouse": "--clickhouse-port"}

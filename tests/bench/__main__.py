@@ -28,7 +28,6 @@ from shared import batches
 from tests.bench import machine
 from tests.e2e.arena import RULES, ArenaProcess
 
-
 EVERYBODY = (*RULES, "hybrid_ml", "rl_agent")
 # Until imports, caches and connections are what they will be.
 WARM_UP_SECONDS = 10.0
