@@ -30,6 +30,12 @@ TIMES = """
 """
 
 
+MODELS = """
+    SELECT name, countIf(shipped) AS shipped, countIf(NOT shipped) AS kept_back
+    FROM models FINAL WHERE run = '{run}' GROUP BY name
+"""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench-learning", description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=5)
@@ -68,20 +74,29 @@ def measure(arena: ArenaProcess, given: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def run_times(arena: ArenaProcess, label: str, spec: dict[str, Any], seed: int) -> dict[str, Any]:
+def race(arena: ArenaProcess, label: str, spec: dict[str, Any], seed: int) -> str:
     say(f"{label}, seed {seed}")
     run = arena.start_run(**spec, seed=seed, schedulers=COMPETITORS)
     arena.complete(run, timeout=600)
+    return run
+
+
+def times_of(arena: ArenaProcess, run: str) -> dict[str, list[float]]:
     return {row["scheduler"]: row["times"] for row in arena.sql(TIMES.format(run=run))}
 
 
 def over_seeds(
     arena: ArenaProcess, label: str, spec: dict[str, Any], seeds: range
 ) -> dict[str, Any]:
-    """Total time over the Oracle's, of the whole run and of its last fifth; the agent's lead."""
+    """Total time over the Oracle's, of the whole run and of its last fifth; the agent's lead; how
+    many models were shipped, and judged worse than the one in service."""
     found: dict[str, dict[str, list[float]]] = {}
     for seed in seeds:
-        times = run_times(arena, label, spec, seed)
+        run = race(arena, label, spec, seed)
+        times = times_of(arena, run)
+        for row in arena.sql(MODELS.format(run=run)):
+            for field in ("shipped", "kept_back"):
+                found.setdefault(row["name"], {}).setdefault(field, []).append(row[field])
         late = len(times["oracle"]) * 4 // 5
         for name, spent in times.items():
             row = found.setdefault(name, {})
@@ -105,7 +120,7 @@ def recovery(arena: ArenaProcess, spec: dict[str, Any], seeds: range) -> dict[st
     needed: dict[str, list[float | None]] = {}
     after: dict[str, list[float]] = {}
     for seed in seeds:
-        times = run_times(arena, "drift", spec, seed)
+        times = times_of(arena, race(arena, "drift", spec, seed))
         for name in ("hybrid_ml", "rl_agent", "frozen_forest", "greedy"):
             needed.setdefault(name, []).append(tasks_until_back(times[name], times["oracle"]))
             stretch = slice(DRIFT_AT, DRIFT_AT + 500)
