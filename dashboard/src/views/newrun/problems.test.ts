@@ -1,0 +1,40 @@
+import { describe, expect, it } from "vitest";
+import { sortProblems } from "./problems";
+
+const FIELDS = ["seed", "workload.arrival_rate", "workload.drift", "schedulers"];
+
+describe("problems", () => {
+  it("go to the field that they name", () => {
+    const sorted = sortProblems(
+      [
+        "workload.arrival_rate: Input should be greater than 0 (got -1.0)",
+        "seed: Input should be greater than or equal to 0 (got -3)",
+      ],
+      FIELDS,
+    );
+    expect(sorted.fields).toEqual({
+      "workload.arrival_rate": ["Input should be greater than 0 (got -1.0)"],
+      seed: ["Input should be greater than or equal to 0 (got -3)"],
+    });
+    expect(sorted.others).toEqual([]);
+  });
+
+  it("of a part go to the field above it and keep the part's name", () => {
+    const sorted = sortProblems(["workload.drift.0.after: Field required"], FIELDS);
+    expect(sorted.fields).toEqual({ "workload.drift": ["0.after: Field required"] });
+  });
+
+  it("that the form has no field for are kept whole", () => {
+    const problems = [
+      "oracle.step: Input should be greater than 0 (got 0)",
+      "no scheduler answers: deploy at least one worker",
+      "schedulers_extra: unknown key; allowed: schedulers",
+    ];
+    expect(sortProblems(problems, FIELDS)).toEqual({ fields: {}, others: problems });
+  });
+
+  it("of one field are all kept, in order", () => {
+    const sorted = sortProblems(["schedulers: first", "schedulers.1: second"], FIELDS);
+    expect(sorted.fields["schedulers"]).toEqual(["first", "1: second"]);
+  });
+});
