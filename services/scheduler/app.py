@@ -70,6 +70,8 @@ def make(settings: Settings) -> Service:
 
         @bus.broker.subscriber(
             subjects.model("*", policy.learner),
+            # An answer would reach the trainer before the stream's own, which it waits for.
+            no_reply=True,
             title="Models",
             description="A shipped model with its manifest, taken into service between batches",
         )

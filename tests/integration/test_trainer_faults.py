@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from datetime import timedelta
 
+import nats.errors
 import pytest
 
 from services.trainer import yard as yards
@@ -108,3 +110,20 @@ async def test_only_one_of_two_trainers_rolls_back(full_arena: Arena) -> None:
 
     await eventually(answered)
     assert await versions(arena, run, FOREST) == [1, 2]
+
+
+async def test_workers_do_not_answer_in_the_place_of_the_stream(arena: Arena) -> None:
+    """They hear of a model by the very message whose storing the trainer waits for."""
+    await arena.schedulers("hybrid_ml", "rl_agent", "hybrid_ml")
+    client = arena.bus.broker._connection
+    assert client is not None
+    inbox = client.new_inbox()
+    answers = await client.subscribe(inbox)
+    for version in range(1, 4):
+        for name in (FOREST, AGENT):
+            await client.publish(subjects.model("r1", name), b"%d" % version, reply=inbox)
+    heard = []
+    with suppress(nats.errors.TimeoutError):
+        while True:
+            heard.append(json.loads((await answers.next_msg(timeout=0.5)).data))
+    assert sorted(answer["seq"] for answer in heard) == [1, 2, 3, 4, 5, 6]
