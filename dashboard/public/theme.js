@@ -1,0 +1,7 @@
+try {
+  var chosen = localStorage.getItem("hybrid.theme");
+  var light = chosen ? chosen === "light" : false;
+  document.documentElement.dataset.theme = light ? "light" : "dark";
+} catch (error) {
+  document.documentElement.dataset.theme = "dark";
+}

@@ -1,0 +1,138 @@
+/** Numbers for people: a unit that fits, and no more digits than help. */
+
+const NONE = "–";
+const MINUS = "−";
+
+type Value = number | null | undefined;
+
+function missing(value: Value): value is null | undefined {
+  return value === null || value === undefined || !Number.isFinite(value);
+}
+
+function grouped(value: number, decimals: number): string {
+  const text = value.toLocaleString("en-US", {
+    minimumFractionDigits: decimals,
+    maximumFractionDigits: decimals,
+  });
+  return text.replace("-", MINUS);
+}
+
+/** Three significant digits, but never less than the whole part. */
+export function number(value: Value, digits = 3): string {
+  if (missing(value)) return NONE;
+  if (value === 0) return "0";
+  const magnitude = Math.floor(Math.log10(Math.abs(value)));
+  const decimals = Math.min(9, Math.max(0, digits - 1 - magnitude));
+  return grouped(value, decimals);
+}
+
+export function count(value: Value): string {
+  return missing(value) ? NONE : grouped(Math.round(value), 0);
+}
+
+/** For tight places: 1.24 M. */
+export function shortCount(value: Value): string {
+  if (missing(value)) return NONE;
+  const size = Math.abs(value);
+  if (size < 10_000) return count(value);
+  if (size < 999_500) return `${number(value / 1e3)} k`;
+  if (size < 999_500_000) return `${number(value / 1e6)} M`;
+  return `${number(value / 1e9)} G`;
+}
+
+export function seconds(value: Value): string {
+  if (missing(value)) return NONE;
+  const size = Math.abs(value);
+  if (size === 0) return "0 s";
+  if (size < 0.9995e-3) return `${number(value * 1e6)} µs`;
+  if (size < 0.9995) return `${number(value * 1e3)} ms`;
+  if (size < 59.95) return `${number(value)} s`;
+  return `${value < 0 ? MINUS : ""}${clockOf(size)}`;
+}
+
+function clockOf(size: number): string {
+  const whole = Math.round(size);
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${pad(whole % 60)} s`;
+  const minutes = Math.round(size / 60);
+  if (minutes < 2880) return `${Math.floor(minutes / 60)} h ${pad(minutes % 60)} min`;
+  const hours = Math.round(size / 3600);
+  return `${count(Math.floor(hours / 24))} d ${pad(hours % 24)} h`;
+}
+
+function pad(value: number): string {
+  return String(value).padStart(2, "0");
+}
+
+export function joules(value: Value): string {
+  if (missing(value)) return NONE;
+  const size = Math.abs(value);
+  if (size === 0) return "0 J";
+  if (size < 0.9995) return `${number(value * 1e3)} mJ`;
+  if (size < 999.5) return `${number(value)} J`;
+  if (size < 999_500) return `${number(value / 1e3)} kJ`;
+  if (size < 999_500_000) return `${number(value / 1e6)} MJ`;
+  return `${number(value / 1e9)} GJ`;
+}
+
+/** A task costs micro-dollars; a run may cost dollars. */
+export function dollars(value: Value): string {
+  if (missing(value)) return NONE;
+  const size = Math.abs(value);
+  if (size === 0) return "$0";
+  if (size < 0.01) return `${number(value * 1e6)} µ$`;
+  const sign = value < 0 ? MINUS : "";
+  return `${sign}$${size < 1 ? number(size) : grouped(size, 2)}`;
+}
+
+/** A share of 1 as a percentage. */
+export function percent(share: Value, digits?: number): string {
+  if (missing(share)) return NONE;
+  const value = share * 100;
+  return `${grouped(value, digits ?? (Math.abs(value) < 10 && value !== 0 ? 2 : 1))} %`;
+}
+
+/** A ratio to the Oracle (1.25) as what it costs more: +25.0 %. */
+export function overOracle(ratio: Value): string {
+  if (missing(ratio)) return NONE;
+  const more = (ratio - 1) * 100;
+  if (Math.abs(more) < 0.005) return "±0 %";
+  const text = more >= 999.5 ? `${number(ratio)}×` : `${grouped(Math.abs(more), Math.abs(more) < 10 ? 2 : 1)} %`;
+  return more >= 999.5 ? text : `${more > 0 ? "+" : MINUS}${text}`;
+}
+
+export function megabytes(value: Value): string {
+  if (missing(value)) return NONE;
+  return Math.abs(value) < 999.5 ? `${number(value)} MB` : `${number(value / 1000)} GB`;
+}
+
+export function perSecond(value: Value): string {
+  if (missing(value)) return NONE;
+  return `${value < 1000 ? number(value) : shortCount(value)}/s`;
+}
+
+export function clock(at: Value): string {
+  if (missing(at)) return NONE;
+  return new Date(at * 1000).toLocaleTimeString("en-GB");
+}
+
+export function dateTime(at: Value): string {
+  if (missing(at)) return NONE;
+  return new Date(at * 1000).toLocaleString("en-GB", {
+    day: "numeric",
+    month: "short",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+  });
+}
+
+/** How long ago, in words. */
+export function ago(at: Value, now: number): string {
+  if (missing(at)) return NONE;
+  const passed = now - at;
+  if (passed < 5) return "just now";
+  if (passed < 60) return `${Math.floor(passed)} s ago`;
+  if (passed < 3600) return `${Math.floor(passed / 60)} min ago`;
+  if (passed < 86_400) return `${Math.floor(passed / 3600)} h ago`;
+  return `${Math.floor(passed / 86_400)} d ago`;
+}

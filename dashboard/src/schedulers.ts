@@ -1,0 +1,52 @@
+/** How a scheduler is shown: its label and its colour, the same in every chart. */
+
+export type ThemeName = "dark" | "light";
+
+const COLOURS: Record<string, Record<ThemeName, string>> = {
+  oracle: { dark: "#ffd166", light: "#b27400" },
+  hybrid_ml: { dark: "#22d3ee", light: "#0786a0" },
+  rl_agent: { dark: "#b37bff", light: "#7c2fe0" },
+  greedy: { dark: "#4ade9a", light: "#0d8a55" },
+  round_robin: { dark: "#6aa5ff", light: "#2563c9" },
+  random: { dark: "#ff7ab8", light: "#c72a77" },
+  cpu_only: { dark: "#9aa8c0", light: "#5b6980" },
+  gpu_only: { dark: "#ff9457", light: "#c4530c" },
+};
+
+const ABBREVIATIONS: Record<string, string> = {
+  ml: "ML",
+  rl: "RL",
+  cpu: "CPU",
+  gpu: "GPU",
+  dqn: "DQN",
+  ai: "AI",
+};
+
+export const ORACLE = "oracle";
+
+export function labelOf(name: string): string {
+  const words = name.split("_").filter(Boolean);
+  return words.map((word, at) => ABBREVIATIONS[word] ?? (at === 0 ? capital(word) : word)).join(" ");
+}
+
+function capital(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1);
+}
+
+/** A plugged-in scheduler gets a hue from its name: the same on every screen, for ever. */
+export function colourOf(name: string, theme: ThemeName): string {
+  const fixed = COLOURS[name];
+  if (fixed) return fixed[theme];
+  const hue = hash(name) % 360;
+  return theme === "dark" ? `hsl(${hue}, 78%, 70%)` : `hsl(${hue}, 68%, 36%)`;
+}
+
+/** FNV-1a: short names that differ in one letter get hues far apart. */
+function hash(text: string): number {
+  let value = 0x811c9dc5;
+  for (let at = 0; at < text.length; at += 1) {
+    value ^= text.charCodeAt(at);
+    value = Math.imul(value, 0x01000193) >>> 0;
+  }
+  return value;
+}

@@ -1,0 +1,72 @@
+import { Moon, Sun } from "lucide-react";
+import { count, perSecond } from "../format";
+import { useLive } from "../live";
+import { toggleTheme, useTheme } from "../theme";
+import { Button } from "../ui";
+import { ConnectionBadge } from "./ConnectionBadge";
+import { Controls } from "./Controls";
+import { RunPicker } from "./RunPicker";
+import { Settings } from "./Settings";
+
+export function Header() {
+  return (
+    <header className="sticky top-0 z-20 border-b border-line bg-ground/80 backdrop-blur-xl">
+      <div className="flex flex-wrap items-center gap-x-4 gap-y-2 px-3 py-2.5 md:px-5">
+        <h1 className="text-[0.9375rem] leading-5 font-semibold tracking-tight whitespace-nowrap max-xl:sr-only">
+          Hybrid{" "}
+          <span className="bg-linear-to-r from-accent to-accent2 bg-clip-text text-transparent">ML Scheduler</span>
+        </h1>
+        <RunPicker />
+        <Controls />
+        <div className="ml-auto flex flex-wrap items-center gap-x-4 gap-y-2">
+          <Counters />
+          <ConnectionBadge />
+          <div className="flex items-center">
+            <Settings />
+            <ThemeSwitch />
+          </div>
+        </div>
+      </div>
+    </header>
+  );
+}
+
+function Counters() {
+  const sent = useLive((live) => live.tasksSent);
+  const processed = useLive((live) => live.tasksProcessed);
+  const rate = useLive((live) => live.rate);
+  const rejected = useLive((live) => live.rejected);
+  return (
+    <dl className="num flex items-center gap-4 text-[0.8125rem]">
+      <Counter name="sent" testid="tasks-sent" value={count(sent)} raw={sent} />
+      <Counter name="processed" testid="tasks-processed" value={count(processed)} raw={processed} />
+      <Counter name="rate" testid="rate" value={perSecond(rate)} raw={rate} />
+      {rejected > 0 && <Counter name="rejected" testid="rejected" value={count(rejected)} raw={rejected} bad />}
+    </dl>
+  );
+}
+
+function Counter({ name, testid, value, raw, bad = false }: { name: string; testid: string; value: string; raw: number; bad?: boolean }) {
+  return (
+    <div className="flex flex-col leading-tight">
+      <dt className="text-[0.6875rem] text-faint">{name}</dt>
+      <dd data-testid={testid} data-value={raw} className={`font-semibold ${bad ? "text-bad" : ""}`}>
+        {value}
+      </dd>
+    </div>
+  );
+}
+
+function ThemeSwitch() {
+  const theme = useTheme();
+  const Icon = theme === "dark" ? Sun : Moon;
+  return (
+    <Button
+      data-testid="theme"
+      look="ghost"
+      label={theme === "dark" ? "Light theme" : "Dark theme"}
+      icon={<Icon aria-hidden className="size-4.5" />}
+      onClick={toggleTheme}
+    />
+  );
+}

@@ -1,0 +1,26 @@
+import { colourOf, labelOf } from "../schedulers";
+import { useTheme } from "../theme";
+import { Link } from "./Link";
+
+/** A scheduler's dot and label; a link to its own page unless told otherwise. */
+export function SchedulerName({ name, plain = false }: { name: string; plain?: boolean }) {
+  const theme = useTheme();
+  const colour = colourOf(name, theme);
+  const content = (
+    <>
+      <span
+        aria-hidden
+        className="size-2 shrink-0 rounded-full"
+        style={{ background: colour, boxShadow: theme === "dark" ? `0 0 8px ${colour}` : "none" }}
+      />
+      <span className="truncate">{labelOf(name)}</span>
+    </>
+  );
+  const shape = "inline-flex min-w-0 max-w-full items-center gap-2";
+  if (plain) return <span className={shape}>{content}</span>;
+  return (
+    <Link view="scheduler" change={{ scheduler: name }} className={`${shape} hover:underline`}>
+      {content}
+    </Link>
+  );
+}

@@ -1,0 +1,136 @@
+import { ChartNoAxesColumn, CircleAlert, GripVertical, Inbox, Table2 } from "lucide-react";
+import { createContext, type KeyboardEvent, type ReactNode, useContext, useId, useState } from "react";
+import type { Polled } from "../api/usePolled";
+import { Badge } from "./Badge";
+import { Button } from "./Button";
+
+/** What the grid gives a widget: a handle to drag, also by the arrow keys. */
+export interface Placement {
+  onHandleKey: (id: string, event: KeyboardEvent) => void;
+}
+
+export const PlacementContext = createContext<Placement | null>(null);
+
+type Source = Pick<Polled<unknown>, "data" | "error" | "loading" | "stale" | "refetch">;
+
+export interface WidgetProps {
+  id: string;
+  title: string;
+  /** One line: how to read it, and what good looks like. */
+  hint: string;
+  actions?: ReactNode;
+  /** The polled source of what is shown: gives the loading, error and stale states. */
+  source?: Source;
+  loading?: boolean;
+  /** Said instead of the content when there is nothing to show. */
+  empty?: string | false | undefined;
+  /** The same as a table, for those who read rather than look. */
+  table?: ReactNode;
+  /** The content is text and grows with it; charts fill what there is. */
+  scroll?: boolean;
+  className?: string;
+  children: ReactNode;
+}
+
+export function Widget(props: WidgetProps) {
+  const { id, title, hint, actions, source, table, className = "" } = props;
+  const [asTable, setAsTable] = useState(false);
+  const heading = useId();
+  return (
+    <section
+      data-testid={`widget-${id}`}
+      aria-labelledby={heading}
+      className={`glass flex h-full min-h-0 flex-col rounded-[14px] ${className}`}
+    >
+      <header className="flex items-start gap-2 px-4 pt-3 pb-2">
+        <div className="min-w-0 flex-1">
+          <div className="flex items-center gap-2">
+            <Handle id={id} title={title} />
+            <h2 id={heading} className="truncate text-[0.9375rem] leading-6 font-semibold tracking-tight">
+              {title}
+            </h2>
+            {source?.stale && (
+              <Badge tone="warn" title={source.error?.message}>
+                stale
+              </Badge>
+            )}
+          </div>
+          <p className="line-clamp-2 text-xs text-muted" title={hint}>
+            {hint}
+          </p>
+        </div>
+        <div className="flex shrink-0 flex-wrap items-center justify-end gap-1">
+          {actions}
+          {table !== undefined && (
+            <Button
+              look="ghost"
+              className="size-8!"
+              data-testid={`table-toggle-${id}`}
+              aria-pressed={asTable}
+              label={asTable ? "Show as chart" : "Show as table"}
+              icon={asTable ? <ChartNoAxesColumn aria-hidden className="size-4" /> : <Table2 aria-hidden className="size-4" />}
+              onClick={() => setAsTable(!asTable)}
+            />
+          )}
+        </div>
+      </header>
+      <Body {...props} asTable={asTable} />
+    </section>
+  );
+}
+
+function Body({ source, loading, empty, table, scroll, children, asTable }: WidgetProps & { asTable: boolean }) {
+  if (source?.error && source.data === null) {
+    return <Failure message={source.error.message} retry={source.refetch} />;
+  }
+  if (loading || source?.loading) return <Skeleton />;
+  if (empty) return <Empty>{empty}</Empty>;
+  if (asTable && table !== undefined) return <div className="min-h-0 flex-1 overflow-auto px-2 pb-2">{table}</div>;
+  return <div className={`min-h-0 flex-1 px-3 pb-3 ${scroll ? "overflow-auto" : "overflow-hidden"}`}>{children}</div>;
+}
+
+function Handle({ id, title }: { id: string; title: string }) {
+  const placement = useContext(PlacementContext);
+  if (!placement) return null;
+  return (
+    <button
+      type="button"
+      className="widget-handle -ml-1.5 cursor-grab touch-none rounded text-faint hover:text-ink active:cursor-grabbing"
+      aria-label={`Move ${title}: drag, or arrow keys; with Shift, resize`}
+      title="Drag to move (arrow keys; Shift + arrow keys resize)"
+      onKeyDown={(event) => placement.onHandleKey(id, event)}
+    >
+      <GripVertical aria-hidden className="size-4" />
+    </button>
+  );
+}
+
+export function Skeleton() {
+  return (
+    <div className="flex min-h-32 flex-1 flex-col gap-3 px-4 pt-2 pb-4" aria-busy="true">
+      <span className="sr-only">Loading</span>
+      <div className="skeleton h-3 w-3/5" />
+      <div className="skeleton h-3 w-4/5" />
+      <div className="skeleton min-h-10 flex-1" />
+    </div>
+  );
+}
+
+export function Empty({ children }: { children: ReactNode }) {
+  return (
+    <div className="flex min-h-32 flex-1 flex-col items-center justify-center gap-2 px-6 pb-6 text-center text-muted">
+      <Inbox aria-hidden className="size-6 text-faint" />
+      <div className="max-w-sm">{children}</div>
+    </div>
+  );
+}
+
+export function Failure({ message, retry }: { message: string; retry: () => void }) {
+  return (
+    <div className="flex min-h-32 flex-1 flex-col items-center justify-center gap-3 px-6 pb-6 text-center">
+      <CircleAlert aria-hidden className="size-6 text-bad" />
+      <p className="max-w-sm break-words text-muted">{message}</p>
+      <Button onClick={retry}>Try again</Button>
+    </div>
+  );
+}

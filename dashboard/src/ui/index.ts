@@ -1,0 +1,10 @@
+export { Badge, type Tone } from "./Badge";
+export { Button } from "./Button";
+export { axis, Chart, type ChartOption, escapeHtml, tooltip } from "./Chart";
+export { Link } from "./Link";
+export { SchedulerName } from "./SchedulerName";
+export { type Choice, Select } from "./Select";
+export { Stat } from "./Stat";
+export { type Column, Table } from "./Table";
+export { toast, Toasts } from "./Toast";
+export { Empty, Failure, Skeleton, Widget } from "./Widget";

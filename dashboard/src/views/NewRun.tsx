@@ -1,0 +1,5 @@
+import { Empty } from "../ui";
+
+export default function NewRun() {
+  return <Empty>This view is being built.</Empty>;
+}

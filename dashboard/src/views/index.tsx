@@ -1,0 +1,20 @@
+/** The views by the name they have in the address. Each is loaded when it is first opened. */
+import { FileText, History, Radar, Swords } from "lucide-react";
+import { type ComponentType, lazy, type LazyExoticComponent } from "react";
+
+export interface View {
+  title: string;
+  component: LazyExoticComponent<ComponentType>;
+  /** In the navigation, with this icon. */
+  icon?: ComponentType<{ className?: string; "aria-hidden"?: boolean }>;
+}
+
+export const VIEWS: Record<string, View> = {
+  arena: { title: "Arena", icon: Swords, component: lazy(() => import("./Arena")) },
+  scheduler: { title: "Scheduler", icon: Radar, component: lazy(() => import("./Scheduler")) },
+  history: { title: "History", icon: History, component: lazy(() => import("./History")) },
+  log: { title: "Log", icon: FileText, component: lazy(() => import("./Log")) },
+  task: { title: "Task", component: lazy(() => import("./Task")) },
+  compare: { title: "Compare", component: lazy(() => import("./Compare")) },
+  new: { title: "New run", component: lazy(() => import("./NewRun")) },
+};

@@ -1,0 +1,26 @@
+import tailwindcss from "@tailwindcss/vite";
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vitest/config";
+
+const gateway = process.env.HYBRID_URL ?? "http://127.0.0.1:8000";
+
+export default defineConfig({
+  plugins: [react(), tailwindcss()],
+  server: {
+    proxy: {
+      "/api": { target: gateway, changeOrigin: true },
+      "/ws": { target: gateway, ws: true, changeOrigin: true },
+    },
+  },
+  build: {
+    target: "es2022",
+    chunkSizeWarningLimit: 700,
+    rollupOptions: {
+      // Charts and React change rarely: their own files stay in the browser's cache.
+      output: {
+        manualChunks: { charts: ["echarts/core", "echarts/charts"], react: ["react", "react-dom"] },
+      },
+    },
+  },
+  test: { include: ["src/**/*.test.ts", "src/**/*.test.tsx"], environment: "node" },
+});
