@@ -31,7 +31,7 @@ TIMES = """
 
 
 MODELS = """
-    SELECT name, countIf(shipped) AS shipped, countIf(NOT shipped) AS kept_back
+    SELECT name, countIf(models.shipped) AS shipped, countIf(NOT models.shipped) AS kept_back
     FROM models FINAL WHERE run = '{run}' GROUP BY name
 """
 
