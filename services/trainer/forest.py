@@ -7,7 +7,7 @@ execution time of the shares it predicts, over the Oracle's on the same tasks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnxruntime
@@ -104,8 +104,9 @@ def judge(window: Labelled, champion: bytes | None, spec: RunSpec) -> Verdict:
 
 
 def generated(tasks: Tasks, spec: RunSpec) -> Labelled:
-    """Tasks labelled by the Oracle, for learning before the first result."""
-    return Labelled(tasks, fastest_share(tasks, spec))
+    """Tasks labelled by the Oracle, for learning before the first result; they have no ids."""
+    nameless = replace(tasks, task_id=np.full(len(tasks), -1))
+    return Labelled(nameless, fastest_share(tasks, spec))
 
 
 @dataclass(slots=True)
@@ -122,6 +123,11 @@ class ForestLearner:
     def __post_init__(self) -> None:
         delta = self.spec.learning.forest.drift_delta
         self._detector = ADWIN(delta=delta)  # type: ignore[no-untyped-call]
+
+    def begin_with(self, labelled: Labelled) -> None:
+        """Fill the window with what was known before the first result. Results push it out, so
+        that a fresh forest has as much to learn from as the one that it is held against."""
+        self.window = labelled.last(self.spec.learning.forest.window)
 
     def add(self, labelled: Labelled, champion: onnxruntime.InferenceSession | None) -> None:
         """Take results in; those that were seen before change nothing."""

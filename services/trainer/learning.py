@@ -109,14 +109,16 @@ class ForestLearning(Learning):
 
     async def _prepare(self) -> None:
         await self._yard.load(forest.open_model)
-        if self._yard.in_service.version or not self._spec.learning.pretrain_tasks:
+        known = None
+        if self._spec.learning.pretrain_tasks:
+            known = forest.generated(practice(self._spec), self._spec)
+            self._learner.begin_with(known)
+        if self._yard.in_service.version or known is None:
             await self._recall()
             return
-        tasks = practice(self._spec)
-        labelled = forest.generated(tasks, self._spec)
-        body = await asyncio.to_thread(forest.fit, labelled, self._spec)
-        reason = f"pre-trained on {len(tasks)} generated tasks"
-        await self._yard.ship(body, Window(len(tasks)), reason)
+        body = await asyncio.to_thread(forest.fit, known, self._spec)
+        reason = f"pre-trained on {len(known)} generated tasks"
+        await self._yard.ship(body, Window(len(known)), reason)
 
     async def _recall(self) -> None:
         window = self._spec.learning.forest.window

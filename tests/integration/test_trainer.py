@@ -148,9 +148,10 @@ async def test_oracle_results_lead_to_new_forests_and_workers_use_them(full_aren
     found = await shipped(arena, run, FOREST)
     assert [model.manifest.version for model in found] == list(range(1, len(found) + 1))
     for before, after in pairwise(found[1:]):
-        # Fitted on all results so far but the 25 it is judged by; at least 50 more than before.
-        assert after.manifest.first_task == 0
-        assert after.manifest.trained_on == after.manifest.last_task + 1
+        # Fitted on the generated tasks and all results so far but the 25 it is judged by; at least
+        # 50 more than before.
+        assert after.manifest.first_task == -1
+        assert after.manifest.trained_on == 100 + after.manifest.last_task + 1
         assert after.manifest.trained_on >= before.manifest.trained_on + 50
         assert after.body != before.body
         assert after.manifest.metrics["score"] >= 1 - 1e-9
@@ -177,7 +178,7 @@ async def test_oracle_results_lead_to_new_forests_and_workers_use_them(full_aren
         assert row["sha256"] == manifest.sha256
         assert row["score"] == manifest.metrics["score"]
         assert row["champion_score"] == manifest.metrics["champion_score"]
-        assert (row["first_task"], row["last_task"]) == (0, manifest.last_task)
+        assert (row["first_task"], row["last_task"]) == (-1, manifest.last_task)
         assert f"{row['score']:.4f} against {row['champion_score']:.4f}" in row["reason"]
 
 
@@ -296,8 +297,8 @@ async def test_a_killed_trainer_goes_on_where_it_was(full_arena: Arena) -> None:
     # Its window is that of the one before, and more.
     held = before[FOREST].manifest.version
     after = (await models.version(arena.bus, run.run, FOREST, held + 1)).manifest
-    assert after.first_task == 0
-    assert before[FOREST].manifest.trained_on < after.trained_on <= after.last_task + 1
+    assert after.first_task == -1
+    assert before[FOREST].manifest.trained_on < after.trained_on <= 100 + after.last_task + 1
     await arena.runs.move(run.run, RunState.PAUSED)
 
     async def stored() -> bool:
