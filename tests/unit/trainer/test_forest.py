@@ -206,85 +206,20 @@ def fed(learner: ForestLearner, results: Labelled, champion: bytes | None = None
 class TestLearner:
     SPEC = spec_of(trees=10)
 
-    def test_the_first_one_ships(self) -> None:
-        verdict = forest.judge(labelled(self.SPEC, 200), None, self.SPEC)
-        assert (verdict.ships, verdict.champion) == (True, None)
-        assert verdict.challenger >= 1
+    def batch(self, first: int, count: int) -> Labelled:
+        return labelled(self.SPEC, count, first=first)
 
-    def test_an_equal_one_ships(self) -> None:
-        window = labelled(self.SPEC, 200)
-        champion = forest.fit(window.without_last(25), self.SPEC)
-        verdict = forest.judge(window, champion, self.SPEC)
-        assert verdict.ships
-        assert verdict.champion == verdict.challenger
-        assert verdict.body == champion
-        assert verdict.reason.startswith("not worse: ")
-
-    def test_a_better_one_ships(self) -> None:
-        verdict = forest.judge(labelled(self.SPEC, 400), always(0.5, self.SPEC), self.SPEC)
-        assert verdict.ships
-        assert verdict.champion is not None
-        assert verdict.challenger < verdict.champion
-
-    def test_a_worse_one_is_kept_back(self) -> None:
-        """The champion knows the unseen results by heart; the challenger has learned nonsense."""
-        window = labelled(self.SPEC, 200)
-        champion = forest.fit(labelled(self.SPEC, 1000), self.SPEC)
-        misled = np.concatenate([1 - window.share[:-25], window.share[-25:]])
-        verdict = forest.judge(Labelled(window.tasks, misled), champion, self.SPEC)
-        assert not verdict.ships
-        assert verdict.champion is not None
-        assert verdict.challenger > verdict.champion
-        assert verdict.reason.startswith("worse: ")
-
-    @pytest.mark.parametrize(("tolerance", "ships"), [(0.0, False), (10.0, True)])
-    def test_how_much_worse_it_may_be_is_a_field_of_the_spec(
-        self, tolerance: float, ships: bool
-    ) -> None:
-        rule = {"trees": 10, "tolerance": tolerance}
-        spec = RunSpec.parse({"seed": 1, "learning": {"forest": rule}})
-        window = labelled(spec, 200)
-        champion = forest.fit(labelled(spec, 1000), spec)
-        misled = np.concatenate([1 - window.share[:-25], window.share[-25:]])
-        assert forest.judge(Labelled(window.tasks, misled), champion, spec).ships is ships
-
-    def test_it_is_fitted_on_all_but_the_newest_and_both_are_judged_on_those(self) -> None:
-        window, champion = labelled(self.SPEC, 300), always(1.0, self.SPEC)
-        verdict = forest.judge(window, champion, self.SPEC)
-        known = verdict.trained_on.tasks
-        assert (len(known), known.task_id[0], known.task_id[-1]) == (275, 0, 274)
-        newest = Labelled(tasks_of(self.SPEC, 25, first=275), window.share[275:])
-        assert verdict.challenger == pytest.approx(total(verdict.body, newest, self.SPEC))
-        # All on the GPU, by hand.
-        everything = seconds(newest.tasks, np.ones(25), self.SPEC).sum()
-        best = seconds(newest.tasks, newest.share, self.SPEC).sum()
-        assert verdict.champion == pytest.approx(everything / best)
-        assert f"{verdict.challenger:.4f} against {verdict.champion:.4f}" in verdict.reason
-        assert verdict.reason.endswith("on the newest 25 results")
-
-
-def fed(learner: ForestLearner, results: Labelled, champion: bytes | None = None) -> None:
-    learner.add(results, None if champion is None else forest.open_model(champion))
-
-
-class TestLearner:
     def test_results_push_out_what_was_known_before_them(self) -> None:
-        spec = spec_of(learning={"forest": {"window": 200}})
+        spec = RunSpec.parse({"learning": {"forest": {"window": 200}}})
         learner = ForestLearner(spec)
-        learner.begin_with(generated(tasks_of(spec, 300, first=5000), spec))
+        learner.begin_with(forest.generated(tasks_of(spec, 300, first=5000), spec))
         assert (learner.fresh, learner.due()) == (0, False)
         fed(learner, labelled(spec, 60))
         assert learner.window is not None
-        ids = learner.window.tasks.task_id.tolist()
-        assert ids == [-1] * 140 + list(range(60))
+        assert learner.window.tasks.task_id.tolist() == [-1] * 140 + list(range(60))
         assert learner.due()
         fed(learner, labelled(spec, 200, first=60))
         assert learner.window.tasks.task_id.tolist() == list(range(60, 260))
-
-    SPEC = spec_of(trees=10)
-
-    def batch(self, first: int, count: int) -> Labelled:
-        return labelled(self.SPEC, count, first=first)
 
     def test_a_fit_is_due_after_50_results(self) -> None:
         learner = ForestLearner(self.SPEC)
