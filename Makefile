@@ -21,12 +21,38 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $(READY)
 
+DASHBOARD := dashboard/dist/index.html
+PACKAGES := dashboard/node_modules/.ready
+
+$(PACKAGES): dashboard/package.json dashboard/package-lock.json
+	@deploy/find-or-install npm -- nodejs npm >/dev/null
+	@node -e 'process.exit(parseInt(process.versions.node) < 18)' || \
+		{ echo "Node.js 18 or newer is needed for the dashboard; this is $$(node --version)"; exit 1; }
+	cd dashboard && npm ci --no-audit --no-fund --loglevel=error
+	@touch $(PACKAGES)
+
+$(DASHBOARD): $(PACKAGES) $(shell find dashboard -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
+	cd dashboard && npm run --silent build
+	@touch $(DASHBOARD)
+
+.PHONY: dashboard
+dashboard: $(DASHBOARD) ## Build the dashboard; quick when there is nothing to do
+
+.PHONY: dashboard-dev
+dashboard-dev: $(PACKAGES) ## Serve the dashboard with hot reload beside a running arena (HYBRID_URL)
+	cd dashboard && npm run dev
+
+.PHONY: browser
+browser: ## Find a Chromium for the dashboard's tests, or install Debian's
+	@deploy/find-or-install chromium chromium-browser google-chrome -- chromium
+
 .PHONY: up
-up: setup ## Start the arena on this machine and a run to watch (Ctrl-C stops it)
+up: setup dashboard ## Start the arena on this machine and a run to watch (Ctrl-C stops it)
 	@$(BIN)/hybrid up $(ARGS)
 
 .PHONY: test
-test: setup lint ## Run every test
+test: setup lint dashboard browser ## Run every test
+	cd dashboard && npm test --silent
 	$(BIN)/pytest
 
 .PHONY: lint
@@ -35,6 +61,10 @@ lint: setup ## Check format, style, types and the import contract
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+.PHONY: screenshots
+screenshots: setup dashboard browser ## Take pictures of every view with a real run behind them
+	@$(BIN)/python -m tests.dashboard.screenshots $(ARGS)
 
 .PHONY: format
 format: setup ## Format the code and mend what can be mended
@@ -48,6 +78,14 @@ bench: setup ## Measure throughput, latency, memory and start; prints JSON
 .PHONY: bench-learning
 bench-learning: setup ## Measure what the learners reach over five seeds (ten minutes); prints JSON
 	@$(BIN)/python -m tests.bench.learning $(ARGS)
+
+.PHONY: bench-websocket
+bench-websocket: setup ## Measure 200 viewers of one run: message sizes, the gateway's CPU; prints JSON
+	@$(BIN)/python -m tests.bench.websocket $(ARGS)
+
+.PHONY: bench-dashboard
+bench-dashboard: setup dashboard browser ## Feed the page an hour of updates fast: memory and frame time; prints JSON
+	@$(BIN)/python -m tests.bench.dashboard $(ARGS)
 
 COMPOSE ?= $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
 
@@ -69,4 +107,5 @@ constraints: ## Renew constraints.txt from the newest releases that pyproject.to
 
 .PHONY: clean
 clean: ## Remove the virtual environment and caches
-	rm -rf .venv .venv-new .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info
+	rm -rf .venv .venv-new .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info \
+		dashboard/node_modules dashboard/dist
