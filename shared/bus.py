@@ -22,6 +22,7 @@ from faststream.nats import JStream, NatsBroker, PullSub
 from faststream.nats.message import NatsBatchMessage, NatsMessage
 from faststream.security import SASLPlaintext
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, Header
 from prometheus_client import CollectorRegistry, Counter
@@ -252,6 +253,13 @@ class Bus:
             stream=subjects.EVENTS,
             message_id=message_id,
         )
+
+    async def listen(self, subject: str, take: Callable[[Msg], Awaitable[None]]) -> Subscription:
+        """Hear what passes from now on, without an account of what was heard: for live views."""
+        client = self.broker._connection
+        if client is None:
+            raise Unavailable("not connected to NATS")
+        return await client.subscribe(subject, cb=take)
 
     async def roll_call(self, patience: float = 0.4) -> list[ServiceReport]:
         """Everybody who answers: once nobody has for `patience` seconds, all have."""

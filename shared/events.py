@@ -33,6 +33,7 @@ class ServiceReport(BaseModel):
     pid: int
     started_at: float
     http_port: int
+    description: str = ""  # what a scheduler's policy says of itself
     problems: dict[str, str] = {}
 
     @property

@@ -42,6 +42,7 @@ class Service:
         logs.set_up(settings, service=name, scheduler=scheduler)
         self.name = name
         self.scheduler = scheduler
+        self.description = ""
         self.settings = settings
         self.instance = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
         self.registry = CollectorRegistry()
@@ -95,6 +96,7 @@ class Service:
             pid=os.getpid(),
             started_at=self._started_at,
             http_port=self._port,
+            description=self.description,
             problems=problems,
         )
 

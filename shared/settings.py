@@ -7,6 +7,7 @@ in the RunSpec.
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr
@@ -89,3 +90,7 @@ class Settings(BaseSettings):
     # The gateway asks for this token on every call that changes something, when it is set.
     gateway_token: SecretStr = SecretStr("")
     gateway_max_body_bytes: int = 2 * MEGABYTE
+    # Pages of other hosts that may use it from a browser, as `https://host:port`, by commas.
+    gateway_origins: str = ""
+    # The built dashboard; none: the one beside the source, when it was built.
+    dashboard_dir: Path | None = None

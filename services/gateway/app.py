@@ -11,7 +11,14 @@ from prometheus_client import CONTENT_TYPE_LATEST, Counter, Gauge, generate_late
 
 from services.gateway import problems
 from services.gateway.control import Control
+from services.gateway.desk import Desk
+from services.gateway.live import socket
+from services.gateway.live.feeds import Feeds
+from services.gateway.live.surroundings import Surroundings
+from services.gateway.origins import Origins
+from services.gateway.queries import Queries
 from services.gateway.routes import make_router
+from services.gateway.windows import Windows
 from shared.service import Service
 from shared.settings import Settings
 from shared.store.client import Store
@@ -20,7 +27,12 @@ from shared.store.client import Store
 def make(settings: Settings) -> tuple[Service, FastAPI]:
     service = Service("gateway", settings)
     store = Store(settings)
-    control = Control(service)
+    control, queries = Control(service), Queries(store)
+    origins = Origins(settings.gateway_origins)
+    desk = Desk(service, control, store, queries, Windows(store, queries), origins)
+    feeds = Feeds(Surroundings(service, control, queries), service.registry)
+    service.background.append(feeds.run)
+    service.closing.append(feeds.close)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -36,10 +48,12 @@ def make(settings: Settings) -> tuple[Service, FastAPI]:
         description="An arena for CPU/GPU schedulers: start runs, submit tasks, read the results.",
         lifespan=lifespan,
     )
-    app.include_router(make_router(service, control, store))
+    app.include_router(make_router(desk))
+    app.include_router(socket.make_router(control, feeds, origins))
     app.add_middleware(problems.BodyLimit, max_bytes=settings.gateway_max_body_bytes)
     problems.install(app)
     _add_metrics(app, service, control)
+    app.add_middleware(socket.Transports)
     return service, app
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import nats.errors
 import numpy as np
 
-from services.gateway.shapes import Accepted, Submission
+from services.gateway.shapes import Accepted, Checked, Submission
 from shared import models, subjects
 from shared.batches import task_problem
 from shared.errors import Conflict, NotAllowed, NotFound, SpecError, Unavailable
@@ -37,6 +37,22 @@ class Control:
 
     async def start(self, data: Any) -> RunRecord:
         """Start a run from plain data. Without a list of schedulers, all that are deployed."""
+        spec = await self._complete(data)
+        record = await self._runs.create(spec)
+        await self._tell(record, f"run {record.run} started with {', '.join(spec.schedulers)}")
+        return record
+
+    async def check(self, data: Any) -> Checked:
+        """Whether `start` would take it; changes nothing."""
+        try:
+            spec = await self._complete(data)
+        except SpecError as error:
+            return Checked(ok=False, problems=error.problems, spec=None)
+        except Unavailable as error:
+            return Checked(ok=False, problems=[str(error)], spec=None)
+        return Checked(ok=True, problems=[], spec=spec.model_dump(mode="json"))
+
+    async def _complete(self, data: Any) -> RunSpec:
         spec = RunSpec.parse(data)
         deployed = await self.deployed()
         if not spec.schedulers:
@@ -51,9 +67,7 @@ class Control:
                     f"deployed: {', '.join(deployed) or 'none'}"
                 ]
             )
-        record = await self._runs.create(spec)
-        await self._tell(record, f"run {record.run} started with {', '.join(spec.schedulers)}")
-        return record
+        return spec
 
     async def deployed(self) -> list[str]:
         reports = await self._bus.roll_call()

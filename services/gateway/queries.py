@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC
 from typing import Any
 
@@ -15,6 +15,41 @@ from shared.store.schema import TABLES
 NEWEST_STANDING = """
     SELECT * FROM standings WHERE run = {{run:String}} AND scheduler = {{s{index}:String}}
     ORDER BY run DESC, scheduler DESC, batch DESC LIMIT 1
+"""
+
+# The newest standing at or before a moment of simulated time, looked for in batches just before.
+BUSY_BEFORE = """
+    SELECT scheduler, clock, cpu_busy, gpu_busy FROM standings
+    WHERE run = {{run:String}} AND scheduler = {{s{index}:String}}
+      AND batch < {{b{index}:UInt64}} AND batch + {look_back} >= {{b{index}:UInt64}}
+      AND clock <= {{c{index}:Float64}}
+    ORDER BY run DESC, scheduler DESC, batch DESC LIMIT 1
+"""
+LOOK_BACK_BATCHES = 50_000
+
+RESULTS_OF_TASK = """
+    SELECT * FROM (
+        SELECT * FROM scheduler_results FINAL
+        WHERE run = {run:String} AND scheduler IN {schedulers:Array(String)}
+          AND task_id = {task:Int64}
+    ) AS results
+    INNER JOIN (
+        SELECT task_id, size, compute_intensity, memory_required, arrival_time, dependencies
+        FROM tasks FINAL WHERE run = {run:String} AND task_id = {task:Int64}
+    ) AS tasks USING (task_id)
+"""
+
+# Read from the end: the newest that match, whatever the number of older ones.
+EVENTS = """
+    WITH (SELECT max(at) FROM events WHERE sequence = {before:UInt64}) AS edge
+    SELECT sequence, toUnixTimestamp64Micro(at) / 1e6 AS at, kind, service, run, message, data
+    FROM events
+    WHERE ({before:UInt64} = 0 OR (events.at, sequence) < (edge, {before:UInt64}))
+      AND (empty({runs:Array(String)}) OR run IN {runs:Array(String)})
+      AND ({kind:String} = '' OR kind = {kind:String})
+    ORDER BY events.at DESC, sequence DESC
+    LIMIT 1 BY events.at, sequence
+    LIMIT {limit:UInt32}
 """
 
 TRAINING_DATA = """
@@ -54,16 +89,56 @@ class Queries:
         self._store = store
 
     def standings(self, run: str, schedulers: Iterable[str]) -> dict[str, SchedulerStanding]:
-        names = sorted(schedulers)
-        if not names:
-            return {}
-        sql = " UNION ALL ".join(
-            f"SELECT * FROM ({NEWEST_STANDING.format(index=index)})" for index in range(len(names))
-        )
-        parameters = {"run": run, **{f"s{index}": name for index, name in enumerate(names)}}
-        rows = {row["scheduler"]: row for row in self._store.query(sql, parameters)}
+        rows = self.newest_standings(run, schedulers)
         oracle = rows.get("oracle")
-        return {name: _standing(rows[name], oracle) for name in names if name in rows}
+        return {name: _standing(row, oracle) for name, row in rows.items()}
+
+    def newest_standings(self, run: str, schedulers: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """The newest row of each scheduler that has one, by name."""
+        names = sorted(schedulers)
+        parameters = {"run": run, **{f"s{index}": name for index, name in enumerate(names)}}
+        rows = self._each(NEWEST_STANDING, len(names), parameters)
+        return {row["scheduler"]: row for row in sorted(rows, key=lambda row: row["scheduler"])}
+
+    def busy_before(
+        self, run: str, places: Mapping[str, tuple[int, float]]
+    ) -> dict[str, dict[str, Any]]:
+        """How busy each scheduler's devices had been by a moment before its given batch."""
+        parameters: dict[str, Any] = {"run": run}
+        for index, (name, (batch, clock)) in enumerate(places.items()):
+            parameters |= {f"s{index}": name, f"b{index}": batch, f"c{index}": clock}
+        sql = BUSY_BEFORE.replace("{look_back}", str(LOOK_BACK_BATCHES))
+        return {row["scheduler"]: row for row in self._each(sql, len(places), parameters)}
+
+    def _each(self, sql: str, count: int, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+        """The same for several schedulers in one query."""
+        parts = [f"SELECT * FROM ({sql.format(index=index)})" for index in range(count)]
+        return self._store.query(" UNION ALL ".join(parts), parameters) if parts else []
+
+    def results_of_task(
+        self, run: str, schedulers: Iterable[str], task_id: int
+    ) -> dict[str, dict[str, Any]]:
+        """The whole rows of one task, with its features, by scheduler."""
+        given = {"run": run, "schedulers": sorted(schedulers), "task": task_id}
+        rows = self._store.query(RESULTS_OF_TASK, given)
+        return {row["scheduler"]: row for row in sorted(rows, key=lambda row: row["scheduler"])}
+
+    def events(
+        self,
+        run: str | None,
+        kind: str | None,
+        limit: int,
+        before: int | None,
+        *,
+        arena_too: bool = False,
+    ) -> list[dict[str, Any]]:
+        """Newest first; `arena_too`: with those of no run."""
+        runs = [] if run is None else [run, ""] if arena_too else [run]
+        given = {"runs": runs, "kind": kind or "", "limit": limit, "before": before or 0}
+        rows = self._store.query(EVENTS, given)
+        for row in rows:
+            row["data"] = json.loads(row["data"])
+        return rows
 
     def training_data(self, run: str, limit: int) -> list[dict[str, Any]]:
         rows = self._store.query(TRAINING_DATA, {"run": run, "limit": limit})

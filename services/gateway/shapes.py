@@ -11,6 +11,11 @@ from shared.runs import RunState
 from shared.tasks import LARGEST
 
 
+def _example(**fields: Any) -> ConfigDict:
+    """One example for the interface's description."""
+    return ConfigDict(json_schema_extra={"example": fields})
+
+
 class SubmittedTask(BaseModel):
     """A task of a person's own. Without an arrival time it arrives with the newest task."""
 
@@ -124,3 +129,134 @@ class Rollback(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"version": 3}})
 
     version: int = Field(ge=1, le=2**32 - 1, description="the one to go back to")
+
+
+class Scheduler(BaseModel):
+    model_config = _example(
+        name="greedy", deployed=3, description="The GPU's share is the compute intensity."
+    )
+
+    name: str
+    deployed: int = Field(description="workers that answer")
+    description: str = Field(description="what its policy says of itself; empty when unknown")
+
+
+class Preset(BaseModel):
+    name: str
+    description: str
+
+
+class Config(BaseModel):
+    token_required: bool = Field(description="calls that change something need a token")
+    version: str
+
+
+class Checked(BaseModel):
+    ok: bool
+    problems: list[str] = Field(description="a line for each field that is wrong")
+    spec: dict[str, Any] | None = Field(description="with all defaults filled in, when it is ok")
+
+
+class WeightsShape(BaseModel):
+    time: float
+    energy: float
+    cost: float
+
+
+class Ranked(BaseModel):
+    rank: int = Field(description="1 is best; equal scores share one")
+    name: str
+    score: float = Field(description="1 is best in everything that counts; lower is better")
+    pareto: bool = Field(description="nobody beats it in one measure without losing in another")
+    avg_time: float
+    avg_energy: float
+    avg_cost: float
+
+
+class Ranking(BaseModel):
+    model_config = _example(
+        run="1116-081502-6a1f",
+        weights={"time": 1, "energy": 0.5, "cost": 0},
+        ranking=[
+            {
+                "rank": 1,
+                "name": "oracle",
+                "score": 1.02,
+                "pareto": True,
+                "avg_time": 0.11,
+                "avg_energy": 4.3,
+                "avg_cost": 6.1e-6,
+            }
+        ],
+    )
+
+    run: str
+    weights: WeightsShape
+    ranking: list[Ranked]
+
+
+class Track(BaseModel):
+    """Totals of one scheduler after some of its batches; the last is the newest."""
+
+    tasks: list[int]
+    total_time: list[float]
+    total_energy: list[float]
+    total_cost: list[float]
+
+
+class Progress(BaseModel):
+    run: str
+    schedulers: dict[str, Track]
+
+
+class Row(BaseModel):
+    """One scheduler's decision for one task, and what it cost."""
+
+    task_id: int
+    scheduler_name: str
+    gpu_fraction: float
+    gpu: int
+    model_version: int
+    explored: bool
+    probability: float
+    actual_time: float
+    wait: float
+    turnaround: float
+    energy_consumption: float
+    execution_cost: float
+    status: str
+    size: float | None
+    compute_intensity: float | None
+    memory_required: float | None
+    arrival_time: float | None
+    vs_oracle: float | None = Field(description="its time over the Oracle's for this task")
+
+
+class TaskPage(BaseModel):
+    rows: list[Row]
+    next_before: int | None = Field(description="`before` of the next page; none: the last page")
+
+
+class StoredEvent(BaseModel):
+    model_config = _example(
+        sequence=41,
+        at=1794700000.25,
+        kind="run",
+        service="gateway",
+        run="1116-081502-6a1f",
+        message="run 1116-081502-6a1f is paused",
+        data={},
+    )
+
+    sequence: int
+    at: float
+    kind: str
+    service: str
+    run: str
+    message: str
+    data: dict[str, Any]
+
+
+class EventPage(BaseModel):
+    events: list[StoredEvent]
+    next_before: int | None = Field(description="`before` of the next page; none: the last page")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import time
 
@@ -22,6 +23,9 @@ from shared.settings import Settings
 def make(settings: Settings) -> Service:
     policy = policies.load(settings.policy)
     service = Service("scheduler", settings, scheduler=policy.name)
+    # The first paragraph of its docstring; a base class's would say nothing of it.
+    said = inspect.cleandoc(type(policy).__doc__ or "").partition("\n\n")[0]
+    service.description = " ".join(said.split())
     bus = service.bus
     decided = Counter("hybrid_decided_tasks_total", "Tasks decided", registry=service.registry)
     seconds = Counter("hybrid_decide_seconds_total", "Time in policy", registry=service.registry)

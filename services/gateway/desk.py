@@ -1,0 +1,86 @@
+"""What every route works with: the arena's parts, and the questions that several routes ask."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import HTTPException, Path, Query, Request
+
+from services.gateway.control import Control
+from services.gateway.origins import Origins
+from services.gateway.queries import Queries
+from services.gateway.recent import Recent
+from services.gateway.shapes import Run, RunDetail
+from services.gateway.windows import Windows
+from shared.errors import NotFound
+from shared.runs import RunRecord
+from shared.service import Service
+from shared.store.client import Store
+from shared.stream import load_position
+
+RunId = Annotated[
+    str | None, Query(description="a run's id; none: the newest active run", max_length=64)
+]
+RunPath = Annotated[str, Path(description="a run's id", examples=["1116-081502-6a1f"])]
+
+
+@dataclass(slots=True)
+class Desk:
+    service: Service
+    control: Control
+    store: Store
+    queries: Queries
+    windows: Windows
+    origins: Origins
+    recent: Recent = field(default_factory=Recent)
+
+    def allow(self, request: Request) -> None:
+        """Calls that change something need the token, when one is set, and no foreign page."""
+        if not self.origins.allow(request.headers):
+            raise HTTPException(403, "pages of another host may not do that")
+        token = self.service.settings.gateway_token.get_secret_value()
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if token and not hmac.compare_digest(given.encode(), token.encode()):
+            raise HTTPException(
+                401,
+                "Authorization: Bearer <token> is missing or wrong",
+                {"WWW-Authenticate": "Bearer"},
+            )
+
+    async def detail(self, record: RunRecord) -> RunDetail:
+        standings = await asyncio.to_thread(
+            self.queries.standings, record.run, record.spec.schedulers
+        )
+        sent = max((standing.results for standing in standings.values()), default=0)
+        if record.active:
+            sent = (await load_position(self.service.bus, record.run)).cursor.next_task
+        return RunDetail(**brief(record).model_dump(), tasks=sent, schedulers=standings)
+
+    async def newest(self, run: str | None) -> RunRecord | None:
+        """The run that is meant; None when none was named and there is none yet."""
+        try:
+            return await self.control.find(run)
+        except NotFound:
+            if run is not None:
+                raise
+            return None
+
+    async def competitor(self, record: RunRecord, scheduler: str) -> str:
+        if scheduler not in record.spec.schedulers:
+            competing = ", ".join(record.spec.schedulers)
+            raise NotFound(f"{scheduler} does not take part in run {record.run}: {competing} do")
+        return scheduler
+
+
+def brief(record: RunRecord) -> Run:
+    return Run(
+        run=record.run,
+        name=record.spec.name,
+        state=record.state,
+        created_at=record.created_at,
+        updated_at=record.updated_at,
+        spec=record.spec.model_dump(mode="json"),
+    )

@@ -1,0 +1,50 @@
+"""The history in the shapes it always had, and how it is deleted."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+
+from services.gateway.desk import Desk, RunId
+from services.gateway.shapes import Deleted
+
+
+def make_router(desk: Desk) -> APIRouter:
+    router = APIRouter(tags=["history"])
+    guarded = APIRouter(tags=["history"], dependencies=[Depends(desk.allow)])
+
+    @router.get("/api/full_history")
+    async def full_history(
+        run: RunId = None, limit: Annotated[int, Query(ge=1, le=10_000)] = 1000
+    ) -> list[dict[str, Any]]:
+        """The newest training rows: task features with the Oracle's share and time."""
+        record = await desk.newest(run)
+        if record is None:
+            return []
+        return await asyncio.to_thread(desk.queries.training_data, record.run, limit)
+
+    @router.get("/api/history/comparative")
+    async def comparative(
+        run: RunId = None, limit: Annotated[int, Query(ge=1, le=1000)] = 50
+    ) -> list[dict[str, Any]]:
+        """What every scheduler decided for the newest `limit` tasks, and what it cost."""
+        record = await desk.newest(run)
+        if record is None:
+            return []
+        return await asyncio.to_thread(
+            desk.queries.comparative, record.run, record.spec.schedulers, limit
+        )
+
+    @guarded.delete("/api/history")
+    async def forget() -> Deleted:
+        """Delete finished runs with everything they left. Active runs stay."""
+        finished = [r.run for r in await desk.service.runs.refresh() if not r.active]
+        await asyncio.to_thread(desk.queries.forget, finished)
+        for run in finished:
+            await desk.control.forget(run)
+        return Deleted(runs=len(finished))
+
+    router.include_router(guarded)
+    return router

@@ -1,0 +1,66 @@
+"""Tasks: submit one's own, page through results, look into one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Path, Query
+
+from services.gateway.desk import Desk, RunPath
+from services.gateway.shapes import Accepted, OneOrMany, Row, Submission, SubmittedTask, TaskPage
+from services.gateway.taskdetail import TaskDetail, detail_of
+from shared.errors import NotFound
+
+TaskId = Annotated[int, Path(ge=0, le=2**63 - 1, description="a task's number in its run")]
+
+
+def make_router(desk: Desk) -> APIRouter:
+    router = APIRouter(tags=["tasks"])
+    guarded = APIRouter(tags=["tasks"], dependencies=[Depends(desk.allow)])
+
+    @guarded.post("/api/tasks", status_code=202)
+    async def submit(body: OneOrMany) -> Accepted:
+        """Put tasks of your own into a run: one task, or `{"run": ..., "tasks": [...]}`."""
+        submission = Submission(tasks=[body]) if isinstance(body, SubmittedTask) else body
+        return await desk.control.submit(submission)
+
+    @router.get("/api/runs/{run}/tasks")
+    async def page(
+        run: RunPath,
+        limit: Annotated[
+            int,
+            Query(ge=1, le=500, description="tasks; each has a row for every scheduler asked for"),
+        ] = 50,
+        before: Annotated[
+            int | None, Query(ge=0, le=2**63 - 1, description="a task's number: older ones")
+        ] = None,
+        scheduler: Annotated[str | None, Query(max_length=32, description="none: all")] = None,
+        status: Annotated[Literal["ok", "failed"] | None, Query(description="none: both")] = None,
+    ) -> TaskPage:
+        """What schedulers decided and what it cost, newest task first.
+
+        With a status a page looks through 50,000 tasks at most: it may have fewer rows than asked
+        for, or none, while `next_before` says where to go on.
+        """
+        record = await desk.service.runs.get(run)
+        names = list(record.spec.schedulers)
+        chosen = names if scheduler is None else [await desk.competitor(record, scheduler)]
+        rows, end = await asyncio.to_thread(
+            desk.windows.page, run, chosen, names, before, limit, status
+        )
+        return TaskPage(rows=[Row(**row) for row in rows], next_before=end)
+
+    @router.get("/api/runs/{run}/tasks/{task_id}")
+    async def one(run: RunPath, task_id: TaskId) -> TaskDetail:
+        """One task: its physics, and what every scheduler made of it, explained."""
+        record = await desk.service.runs.get(run)
+        rows = await asyncio.to_thread(
+            desk.queries.results_of_task, run, record.spec.schedulers, task_id
+        )
+        if not rows:
+            raise NotFound(f"no results for task {task_id} in run {run}")
+        return detail_of(run, record.spec, rows)
+
+    router.include_router(guarded)
+    return router
