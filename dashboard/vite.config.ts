@@ -18,7 +18,11 @@ export default defineConfig({
     rollupOptions: {
       // Charts and React change rarely: their own files stay in the browser's cache.
       output: {
-        manualChunks: { charts: ["echarts/core", "echarts/charts"], react: ["react", "react-dom"] },
+        manualChunks(id) {
+          if (/node_modules\/(echarts|zrender)\//.test(id)) return "charts";
+          if (/node_modules\/(react|react-dom|scheduler)\//.test(id)) return "react";
+          return undefined;
+        },
       },
     },
   },

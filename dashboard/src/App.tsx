@@ -1,12 +1,13 @@
 import { Suspense, useEffect } from "react";
-import { useRuns } from "./api/runs";
-import { isActive } from "./api/runs";
+import { isActive, useRuns } from "./api/runs";
 import { feed, useLink, useLive, useRun } from "./live";
 import { FreshnessBanner } from "./shell/ConnectionBadge";
 import { Fault } from "./shell/Fault";
 import { Header } from "./shell/Header";
 import { Navigation } from "./shell/Navigation";
-import { Button, Empty, Skeleton, Toasts } from "./ui";
+import { Button } from "./ui/Button";
+import { Toasts } from "./ui/Toast";
+import { Empty, Skeleton } from "./ui/Widget";
 import { DEFAULT_VIEW, openView, setParameters, useParameter } from "./url";
 import { VIEWS } from "./views";
 import { useSentWeights } from "./weights";

@@ -37,6 +37,8 @@ export interface Palette {
   good: string;
   warn: string;
   bad: string;
+  gpu: string;
+  cpu: string;
   colour: (scheduler: string) => string;
 }
 
@@ -58,6 +60,8 @@ export function usePalette(): Palette {
       good: token("good"),
       warn: token("warn"),
       bad: token("bad"),
+      gpu: token("gpu"),
+      cpu: token("cpu"),
       colour: (scheduler: string) => colourOf(scheduler, name),
     };
   }, [name]);

@@ -5,7 +5,7 @@ import { feed } from "./live";
 import { setParameters, useParameter } from "./url";
 
 export const MEASURES = ["time", "energy", "cost"] as const;
-export const DEFAULT_WEIGHTS: Weights = { time: 1, energy: 0, cost: 0 };
+export const DEFAULT_WEIGHTS: Weights = { time: 100, energy: 0, cost: 0 };
 const SEND_AFTER_MS = 120;
 
 /** "60,30,10" in the order of MEASURES; anything else is the default. */

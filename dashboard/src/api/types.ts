@@ -262,7 +262,14 @@ export interface Status {
 export interface ServiceReport {
   service: string;
   scheduler: string;
-  healthy: boolean;
+  instance: string;
+  host: string;
+  pid: number;
+  started_at: number;
+  http_port: number;
+  description: string;
+  /** Empty when all is well. */
+  problems: Record<string, string>;
   [field: string]: unknown;
 }
 

@@ -5,7 +5,8 @@ import { isActive } from "../api/runs";
 import type { Run, RunState } from "../api/types";
 import { feed, useLive, useRun } from "../live";
 import { openView } from "../url";
-import { Button, toast } from "../ui";
+import { Button } from "../ui/Button";
+import { toast } from "../ui/Toast";
 
 type Command = "pause" | "resume" | "stop" | "start";
 

@@ -1,5 +1,5 @@
 import { Component, type ReactNode } from "react";
-import { Button } from "../ui";
+import { Button } from "../ui/Button";
 
 /** A view that breaks says so and leaves the rest of the page alone. */
 export class Fault extends Component<{ children: ReactNode }, { error: Error | null }> {

@@ -2,7 +2,7 @@ import { Moon, Sun } from "lucide-react";
 import { count, perSecond } from "../format";
 import { useLive } from "../live";
 import { toggleTheme, useTheme } from "../theme";
-import { Button } from "../ui";
+import { Button } from "../ui/Button";
 import { ConnectionBadge } from "./ConnectionBadge";
 import { Controls } from "./Controls";
 import { RunPicker } from "./RunPicker";

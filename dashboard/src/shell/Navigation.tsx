@@ -1,5 +1,5 @@
 import { VIEWS } from "../views";
-import { Link } from "../ui";
+import { Link } from "../ui/Link";
 
 /** A rail beside the page; a bar below it on phones. */
 export function Navigation({ view }: { view: string }) {

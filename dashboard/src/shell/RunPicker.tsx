@@ -2,7 +2,7 @@ import type { Run } from "../api/types";
 import { useRuns } from "../api/runs";
 import { useLive, useRun } from "../live";
 import { setParameters, useParameter } from "../url";
-import { Select } from "../ui";
+import { Select } from "../ui/Select";
 import { StateDot } from "./StateDot";
 
 export function runLabel(run: Pick<Run, "run" | "name">): string {

@@ -3,7 +3,8 @@ import { useEffect, useRef, useState } from "react";
 import { keepToken, readToken } from "../api/client";
 import type { Config } from "../api/types";
 import { usePolled } from "../api/usePolled";
-import { Button, toast } from "../ui";
+import { Button } from "../ui/Button";
+import { toast } from "../ui/Toast";
 
 /** The token of a guarded gateway. It stays in this tab and goes when the tab is closed. */
 export function Settings() {

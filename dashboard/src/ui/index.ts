@@ -1,7 +1,9 @@
 export { Badge, type Tone } from "./Badge";
 export { Button } from "./Button";
 export { axis, Chart, type ChartOption, escapeHtml, tooltip } from "./Chart";
+export { type Arrangement, Grid } from "./Grid";
 export { Link } from "./Link";
+export { Matrix, type MatrixCell } from "./Matrix";
 export { SchedulerName } from "./SchedulerName";
 export { type Choice, Select } from "./Select";
 export { Stat } from "./Stat";
