@@ -1,5 +1,119 @@
-import { Empty } from "../ui";
+import { ArrowLeftRight } from "lucide-react";
+import { useMemo } from "react";
+import { runPath } from "../api/client";
+import { useRuns } from "../api/runs";
+import type { RunDetail } from "../api/types";
+import { type Polled, usePolled } from "../api/usePolled";
+import { count, dateTime } from "../format";
+import { Badge, Button, Empty, Failure, Link, Select } from "../ui";
+import { setParameters, useParameter } from "../url";
+import { paceOf } from "./chosenRun";
+import { Averages, Movers } from "./compare/Averages";
+import { Curves } from "./compare/Curves";
+import { changes } from "./compare/differences";
+import { SpecDifferences } from "./compare/SpecDifferences";
+import { runLabel, STATE_TONE } from "./history/RunList";
 
+/** Two runs side by side: ?a=RUN&b=RUN. Without a choice, the two newest. */
 export default function Compare() {
-  return <Empty>This view is being built.</Empty>;
+  const runs = useRuns();
+  const askedA = useParameter("a");
+  const askedB = useParameter("b");
+  const newest = runs.data ?? [];
+  const a = askedA ?? newest.find((run) => run.run !== askedB)?.run ?? null;
+  const b = askedB ?? newest.find((run) => run.run !== a)?.run ?? null;
+  return (
+    <div className="flex flex-col gap-4">
+      <h2 className="text-lg font-semibold tracking-tight">Compare two runs</h2>
+      {a && b ? <Pair key={`${a}|${b}`} a={a} b={b} /> : <Missing loading={runs.loading} />}
+    </div>
+  );
+}
+
+function Missing({ loading }: { loading: boolean }) {
+  return (
+    <div className="mt-16">
+      <Empty>{loading ? "Looking for runs…" : "It takes two runs to compare. Start another one, with one thing changed."}</Empty>
+    </div>
+  );
+}
+
+function Pair({ a, b }: { a: string; b: string }) {
+  const left = usePolled<RunDetail>(runPath(a), 3_000);
+  const right = usePolled<RunDetail>(runPath(b), 3_000);
+  const rows = useMemo(
+    () => (left.data && right.data ? changes(left.data.schedulers, right.data.schedulers) : []),
+    [left.data, right.data],
+  );
+  const broken = [left, right].find((each) => each.error && each.data === null);
+  const both = rows.filter((row) => row.a && row.b).map((row) => row.name);
+  const every = Math.min(paceOf(left.data?.state ?? null), paceOf(right.data?.state ?? null));
+  const waiting = left.data ? right : left;
+  return (
+    <>
+      <div className="grid items-stretch gap-3 md:grid-cols-[1fr_auto_1fr]">
+        <Side letter="A" run={a} detail={left} onChoose={(run) => setParameters({ a: run, b }, false)} />
+        <Button
+          className="self-center justify-self-center"
+          label="Swap A and B"
+          icon={<ArrowLeftRight aria-hidden className="size-4" />}
+          onClick={() => setParameters({ a: b, b: a }, false)}
+        />
+        <Side letter="B" run={b} detail={right} onChoose={(run) => setParameters({ a, b: run }, false)} />
+      </div>
+      {broken ? (
+        <Failure message={broken.error?.message ?? ""} retry={broken.refetch} />
+      ) : (
+        <>
+          <div className="grid gap-4 lg:grid-cols-2">
+            <SpecDifferences source={waiting} a={left.data} b={right.data} />
+            <Movers source={waiting} rows={rows} />
+          </div>
+          <Averages source={waiting} rows={rows} />
+          <div className="h-104">
+            <Curves a={a} b={b} names={both} every={every} />
+          </div>
+        </>
+      )}
+    </>
+  );
+}
+
+function Side({ letter, run, detail, onChoose }: {
+  letter: string;
+  run: string;
+  detail: Polled<RunDetail>;
+  onChoose: (run: string) => void;
+}) {
+  const runs = useRuns().data ?? [];
+  const data = detail.data;
+  const missing = !runs.some((each) => each.run === run);
+  return (
+    <section aria-label={`Run ${letter}`} className="glass flex min-w-0 flex-col gap-2 rounded-[14px] p-4">
+      <div className="flex min-w-0 items-center gap-3">
+        <span aria-hidden className="flex size-8 shrink-0 items-center justify-center rounded-lg bg-accent/15 font-semibold text-accent">
+          {letter}
+        </span>
+        <Select
+          label={`Run ${letter}`}
+          data-testid={`compare-${letter.toLowerCase()}`}
+          value={run}
+          choices={[
+            ...(missing ? [{ value: run, label: data ? runLabel(data) : run }] : []),
+            ...runs.map((each) => ({ value: each.run, label: each.name ? `${each.name} · ${each.run}` : each.run })),
+          ]}
+          onChoose={onChoose}
+        />
+        {data && <Badge tone={STATE_TONE[data.state] ?? "neutral"}>{data.state}</Badge>}
+      </div>
+      {data && (
+        <p className="num text-xs text-muted">
+          {dateTime(data.created_at)} · {count(data.tasks)} tasks · {data.spec.workload.preset} · seed {data.spec.seed} ·{" "}
+          <Link view="history" change={{ run: data.run }} className="text-accent hover:underline">
+            history
+          </Link>
+        </p>
+      )}
+    </section>
+  );
 }

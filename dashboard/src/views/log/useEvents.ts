@@ -23,7 +23,7 @@ export function useEvents(run: string | null, kind: string | null, held: boolean
   const [before, setBefore] = useState<number | null | undefined>(undefined);
   useAskAtOnce(source);
 
-  const page = source.stale && source.error === null ? null : source.data;
+  const page = source.data;
   useEffect(() => {
     if (!page || (held && shown.length > 0)) return;
     setShown((known) => joined(known, page.events));
@@ -47,6 +47,5 @@ function useAskAtOnce({ refetch }: Polled<EventPage>): void {
     // The event is stored a moment after it was told.
     const timer = setTimeout(refetch, 600);
     return () => clearTimeout(timer);
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- refetch is new on every render
   }, [newest]);
 }

@@ -1,0 +1,20 @@
+/** The fields of the spec that the form shows; problems of others are listed beside the JSON. */
+export const FORM_PATHS = [
+  "name",
+  "seed",
+  "tasks",
+  "pace",
+  "schedulers",
+  "cluster.cpus",
+  "cluster.gpus",
+  "cluster.gpu_memory_mb",
+  "physics.split",
+  "physics.memory_policy",
+  "physics.cost_model",
+  "workload.preset",
+  "workload.arrival_rate",
+  "workload.dependencies.probability",
+  "workload.drift",
+  "learning.pretrain_tasks",
+  "learning.energy_weight",
+] as const;
