@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
+from fastapi_offline import FastAPIOffline
 from prometheus_client import CONTENT_TYPE_LATEST, Counter, Gauge, generate_latest
 
-from services.gateway import problems
+from services.gateway import asyncapi, pages, problems
 from services.gateway.control import Control
 from services.gateway.desk import Desk
 from services.gateway.live import socket
@@ -43,16 +44,19 @@ def make(settings: Settings) -> tuple[Service, FastAPI]:
         await service.stop()
         await service.bus.broker.stop()
 
-    app = FastAPI(
+    # Its /docs and /redoc work without the internet.
+    app = FastAPIOffline(
         title="Hybrid ML Scheduler",
         description="An arena for CPU/GPU schedulers: start runs, submit tasks, read the results.",
         lifespan=lifespan,
     )
     app.include_router(make_router(desk))
     app.include_router(socket.make_router(control, feeds, origins))
+    app.include_router(asyncapi.make_router())
     app.add_middleware(problems.BodyLimit, max_bytes=settings.gateway_max_body_bytes)
     problems.install(app)
     _add_metrics(app, service, control)
+    pages.install(app, settings)
     app.add_middleware(socket.Transports)
     return service, app
 

@@ -25,15 +25,6 @@ def make_router(desk: Desk) -> APIRouter:
     router = APIRouter(tags=["arena"])
     service, control = desk.service, desk.control
 
-    @router.get("/", include_in_schema=False)
-    async def root() -> dict[str, str]:
-        return {
-            "status": "online",
-            "message": "Hybrid ML Scheduler gateway",
-            "docs": "/docs",
-            "state": "/api/status",
-        }
-
     @router.get("/api/health")
     async def health(response: Response) -> Health:
         """Whether NATS, ClickHouse and every service that should be there answer."""
