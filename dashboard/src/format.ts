@@ -21,7 +21,8 @@ function grouped(value: number, decimals: number): string {
 export function number(value: Value, digits = 3): string {
   if (missing(value)) return NONE;
   if (value === 0) return "0";
-  const magnitude = Math.floor(Math.log10(Math.abs(value)));
+  // Of the rounded value: 0.9996 is shown as 1.00, not as 1.000.
+  const magnitude = Math.floor(Math.log10(Math.abs(Number(value.toPrecision(digits)))));
   const decimals = Math.min(9, Math.max(0, digits - 1 - magnitude));
   return grouped(value, decimals);
 }
@@ -88,7 +89,7 @@ export function dollars(value: Value): string {
 export function percent(share: Value, digits?: number): string {
   if (missing(share)) return NONE;
   const value = share * 100;
-  return `${grouped(value, digits ?? (Math.abs(value) < 10 && value !== 0 ? 2 : 1))} %`;
+  return `${grouped(value, digits ?? (Math.abs(value) < 9.995 && value !== 0 ? 2 : 1))} %`;
 }
 
 /** A ratio to the Oracle (1.25) as what it costs more: +25.0 %. */
@@ -96,8 +97,9 @@ export function overOracle(ratio: Value): string {
   if (missing(ratio)) return NONE;
   const more = (ratio - 1) * 100;
   if (Math.abs(more) < 0.005) return "±0 %";
-  const text = more >= 999.5 ? `${number(ratio)}×` : `${grouped(Math.abs(more), Math.abs(more) < 10 ? 2 : 1)} %`;
-  return more >= 999.5 ? text : `${more > 0 ? "+" : MINUS}${text}`;
+  if (more >= 999.5) return `${number(ratio)}×`;
+  const size = Math.abs(more);
+  return `${more > 0 ? "+" : MINUS}${grouped(size, size < 9.995 ? 2 : 1)} %`;
 }
 
 export function megabytes(value: Value): string {

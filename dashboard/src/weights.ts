@@ -30,11 +30,18 @@ export function useWeights(): [Weights, (weights: Weights) => void] {
   return [weights, (next) => setParameters({ weights: formatWeights(next) })];
 }
 
+/** As shares of 1: clients that weigh alike share what the gateway makes for them. */
+export function shares(weights: Weights): Weights {
+  const sum = weights.time + weights.energy + weights.cost;
+  const share = (weight: number) => Number((weight / sum).toFixed(4));
+  return { time: share(weights.time), energy: share(weights.energy), cost: share(weights.cost) };
+}
+
 /** Sent when the slider rests, and again by the feed after every reconnect. */
 export function useSentWeights(): void {
   const [weights] = useWeights();
   useEffect(() => {
-    const timer = setTimeout(() => feed.weigh(weights), SEND_AFTER_MS);
+    const timer = setTimeout(() => feed.weigh(shares(weights)), SEND_AFTER_MS);
     return () => clearTimeout(timer);
   }, [weights]);
 }

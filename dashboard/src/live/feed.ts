@@ -37,6 +37,8 @@ export class Feed {
   private open = false;
   private attempts = 0;
   private everConnected = false;
+  /** This socket has brought its first snapshot; further ones answer a change of weights. */
+  private greeted = false;
   private lastMessageAt = 0;
   private lastUpdateAt = 0;
   private retry: ReturnType<typeof setTimeout> | undefined;
@@ -91,6 +93,7 @@ export class Feed {
     const socket = this.openSocket(this.address(this.run));
     this.socket = socket;
     this.open = false;
+    this.greeted = false;
     this.lastMessageAt = 0;
     socket.onopen = () => {
       if (socket !== this.socket) return;
@@ -119,15 +122,18 @@ export class Feed {
     if (message.type === "simulation_update") this.lastUpdateAt = this.lastMessageAt;
     const before = this.live.get();
     const after = merge(before, message);
-    if (after.gap) return this.reconnect();
+    if (after.gap) {
+      this.drop();
+      this.lost(0);
+      return;
+    }
     this.live.set(after);
     if (message.type === "error") return;
-    const snapshot = message.type === "simulation_update" && message.snapshot;
     this.attempts = 0;
     this.everConnected = true;
-    this.tell(
-      snapshot ? { epoch: this.link.get().epoch + 1, unknownRun: false, retryAt: null } : { retryAt: null },
-    );
+    const first = !this.greeted && message.type === "simulation_update" && message.snapshot;
+    this.greeted ||= first;
+    this.tell(first ? { epoch: this.link.get().epoch + 1, unknownRun: false } : {});
   }
 
   private lost(code: number): void {

@@ -1,0 +1,48 @@
+import { describe, expect, it } from "vitest";
+import { backoff, connectionOf, type LinkFacts } from "./connection";
+
+const fresh: LinkFacts = {
+  open: true,
+  online: true,
+  attempts: 0,
+  everConnected: true,
+  lastMessageAt: 100_000,
+  lastUpdateAt: 100_000,
+  now: 100_500,
+};
+
+const stateOf = (change: Partial<LinkFacts>) => connectionOf({ ...fresh, ...change });
+
+describe("the connection", () => {
+  it("is live while updates come", () => {
+    expect(stateOf({})).toBe("live");
+  });
+
+  it("is quiet when only heartbeats come", () => {
+    expect(stateOf({ now: 110_000, lastMessageAt: 109_000 })).toBe("quiet");
+  });
+
+  it("is stale when an open socket says nothing", () => {
+    expect(stateOf({ now: 105_900 })).toBe("quiet");
+    expect(stateOf({ now: 106_000 })).toBe("stale");
+  });
+
+  it("connects once, and reconnects afterwards", () => {
+    expect(stateOf({ open: false, everConnected: false })).toBe("connecting");
+    expect(stateOf({ open: false })).toBe("reconnecting");
+  });
+
+  it("is offline when the browser says so, or after many tries", () => {
+    expect(stateOf({ online: false })).toBe("offline");
+    expect(stateOf({ open: false, attempts: 4 })).toBe("reconnecting");
+    expect(stateOf({ open: false, attempts: 5 })).toBe("offline");
+  });
+});
+
+describe("the pause before the next try", () => {
+  it("doubles up to a limit, and half of it is chance", () => {
+    expect([0, 1, 2, 3].map((attempt) => backoff(attempt, 1))).toEqual([500, 1000, 2000, 4000]);
+    expect(backoff(3, 0)).toBe(2000);
+    expect(backoff(50, 1)).toBe(15_000);
+  });
+});

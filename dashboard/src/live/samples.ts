@@ -1,0 +1,51 @@
+/** Messages for the tests. */
+import type { ComparisonRow, Notification, Update } from "./messages";
+
+export function row(name: string, change: Partial<ComparisonRow> = {}): ComparisonRow {
+  return {
+    name,
+    tasks: 10,
+    failed: 0,
+    avg_time: 1,
+    avg_energy: 30,
+    avg_cost: 0.00002,
+    avg_wait: 0,
+    avg_turnaround: 1,
+    total_time: 10,
+    total_energy: 300,
+    total_cost: 0.0002,
+    makespan: 12,
+    gpu_share: 0.5,
+    vs_oracle: null,
+    model_version: 0,
+    score: 1,
+    rank: 1,
+    pareto: true,
+    ...change,
+  };
+}
+
+export function update(change: Partial<Update> = {}): Update {
+  return {
+    type: "simulation_update",
+    snapshot: false,
+    run: "r1",
+    state: "running",
+    at: 100,
+    sequence: 2,
+    task: null,
+    latest_results: {},
+    comparison: [],
+    utilization: { average_utilization: 0.5, schedulers: {} },
+    rate: 20,
+    tasks_sent: 10,
+    tasks_processed: 10,
+    lag: {},
+    rejected: 0,
+    ...change,
+  };
+}
+
+export function note(at: number, message = `event ${at}`): Notification & { type: "notification" } {
+  return { type: "notification", at, kind: "run", service: "gateway", run: "r1", message };
+}

@@ -1,0 +1,46 @@
+import { describe, expect, it } from "vitest";
+import { colourOf, labelOf } from "./schedulers";
+
+const BUILT_IN = ["oracle", "hybrid_ml", "rl_agent", "greedy", "round_robin", "random", "cpu_only", "gpu_only"];
+
+describe("labels", () => {
+  it("come from the name", () => {
+    expect(BUILT_IN.map(labelOf)).toEqual(["Oracle", "Hybrid ML", "RL agent", "Greedy", "Round robin", "Random", "CPU only", "GPU only"]);
+    expect(labelOf("transfer_aware")).toBe("Transfer aware");
+  });
+});
+
+describe("colours", () => {
+  it("tell the built-in schedulers apart in both themes", () => {
+    for (const theme of ["dark", "light"] as const) {
+      expect(new Set(BUILT_IN.map((name) => colourOf(name, theme))).size).toBe(8);
+    }
+  });
+
+  it("of a plugged-in scheduler are always the same, and not its neighbour's", () => {
+    expect(colourOf("mine_a", "dark")).toBe(colourOf("mine_a", "dark"));
+    expect(colourOf("mine_a", "dark")).not.toBe(colourOf("mine_b", "dark"));
+    expect(colourOf("mine_a", "dark")).toMatch(/^hsl\(\d+, 78%, 70%\)$/);
+  });
+
+  it("can be read on their ground", () => {
+    for (const name of BUILT_IN) {
+      expect(contrast(colourOf(name, "dark"), "#121a2c")).toBeGreaterThan(4.5);
+      expect(contrast(colourOf(name, "light"), "#ffffff")).toBeGreaterThan(3.5);
+    }
+  });
+});
+
+/** WCAG's contrast ratio of two hex colours. */
+function contrast(left: string, right: string): number {
+  const [a, b] = [luminance(left), luminance(right)];
+  return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+}
+
+function luminance(hex: string): number {
+  const [r, g, b] = [1, 3, 5].map((at) => {
+    const share = parseInt(hex.slice(at, at + 2), 16) / 255;
+    return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  }) as [number, number, number];
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}

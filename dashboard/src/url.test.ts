@@ -1,0 +1,41 @@
+import { describe, expect, it } from "vitest";
+import { changed, format, parse, viewAddress } from "./url";
+import { formatWeights, parseWeights, shares } from "./weights";
+
+describe("the address", () => {
+  it("round-trips its parameters", () => {
+    const parameters = { view: "task", run: "1116-0815-a", task: "12", note: "a & b" };
+    expect(parse(format(parameters).slice(1))).toEqual(parameters);
+  });
+
+  it("starts with the view and the run", () => {
+    expect(format({ scheduler: "greedy", run: "r", view: "arena" })).toBe("/?view=arena&run=r&scheduler=greedy");
+    expect(format({})).toBe("/");
+  });
+
+  it("drops what is empty", () => {
+    expect(parse("?view=arena&run=")).toEqual({ view: "arena" });
+    expect(changed({ run: "r", before: "9" }, { before: null, status: "ok" })).toEqual({ run: "r", status: "ok" });
+  });
+
+  it("keeps the run and the weights, but no filter, when the view changes", () => {
+    const here = { view: "arena", run: "r", weights: "1,1,0", before: "100", status: "failed" };
+    expect(viewAddress(here, "task", { task: 7 })).toEqual({ view: "task", run: "r", weights: "1,1,0", task: "7" });
+  });
+});
+
+describe("weights in the address", () => {
+  it("round-trip", () => {
+    expect(parseWeights(formatWeights({ time: 60, energy: 30, cost: 10 }))).toEqual({ time: 60, energy: 30, cost: 10 });
+  });
+
+  it("are sent as shares", () => {
+    expect(shares({ time: 60, energy: 30, cost: 30 })).toEqual({ time: 0.5, energy: 0.25, cost: 0.25 });
+  });
+
+  it("fall back to time when they make no sense", () => {
+    for (const text of [null, "", "1,2", "0,0,0", "1,x,2", "-1,1,1", "101,0,0"]) {
+      expect(parseWeights(text)).toEqual({ time: 100, energy: 0, cost: 0 });
+    }
+  });
+});
