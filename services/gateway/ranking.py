@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# Where the best spends nothing, no multiple of it is enough for the others; JSON has no infinity.
+# Where the best spends nothing, no multiple of it is enough for the others, and JSON has no
+# infinity: the least that is not nothing counts as this many times the best.
 BEYOND_FREE = 1000.0
 
 
@@ -46,16 +47,17 @@ def scores(averages: Mapping[str, Averages], weights: Weights) -> dict[str, floa
     for measure in ("time", "energy", "cost"):
         weight = getattr(weights, measure) / total
         values = {name: getattr(average, measure) for name, average in averages.items()}
-        least = min(values.values(), default=0.0)
+        unit, least = _unit(list(values.values()))
         for name, value in values.items():
-            found[name] += weight * _ratio(value, least)
+            found[name] += weight * (value / unit if value > least else 1.0)
     return found
 
 
-def _ratio(value: float, least: float) -> float:
-    if least > 0:
-        return value / least
-    return 1.0 if value <= least else BEYOND_FREE
+def _unit(values: list[float]) -> tuple[float, float]:
+    """What the ratios are of, and the least of all, whose ratio is 1."""
+    least = min(values, default=0.0)
+    spent = [value for value in values if value > 0]
+    return (least if least > 0 else min(spent, default=1.0) / BEYOND_FREE), least
 
 
 def pareto_front(averages: Mapping[str, Averages]) -> set[str]:

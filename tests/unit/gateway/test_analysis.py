@@ -1,0 +1,141 @@
+"""What a window of tasks shows, from numbers worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from services.gateway.analysis import (
+    Cell,
+    analyse,
+    correlation,
+    frame,
+    heatmap,
+    log_edges,
+    sizes,
+    wins,
+)
+
+FEATURES = pa.table(
+    {
+        "task_id": [5, 6, 7, 8],
+        "size": [10.0, 100.0, 100.0, 1000.0],
+        "compute_intensity": [0.05, 0.95, 1.0, 0.05],
+        "memory_required": [1.0, 2.0, 3.0, 4.0],
+    }
+)
+
+
+def results(scheduler: str, times: list[float], **columns: Any) -> pa.Table:
+    count = len(times)
+    given = {
+        "scheduler": [scheduler] * count,
+        "task_id": list(range(5, 5 + count)),
+        "gpu_fraction": [0.0] * count,
+        "time": times,
+        "energy": times,
+        "cost": times,
+        "gpu_time": [0.0] * count,
+        "cpu_time": times,
+        "failed": [0] * count,
+    }
+    return pa.table({**given, **columns})
+
+
+def test_wins_count_failures_as_losses_and_small_differences_as_ties() -> None:
+    """a wins task 5, loses 6, ties 7 by rounding, and in 8 only b did not fail."""
+    a = {"time": np.array([1.0, 2.0, 3.0, 0.0]), "failed": np.array([0.0, 0, 0, 1])}
+    b = {"time": np.array([2.0, 1.0, 3.0 + 1e-12, 9.0]), "failed": np.array([0.0, 0, 0, 0])}
+    found = wins(["a", "b"], [a, b])
+    assert found.matrix == [[None, 0.25], [0.5, None]]
+    assert found.ties == [[None, 0.25], [0.25, None]]
+
+
+def test_two_that_both_fail_tie() -> None:
+    failed = {"time": np.zeros(2), "failed": np.ones(2)}
+    found = wins(["a", "b"], [failed, failed])
+    assert (found.matrix[0][1], found.ties[0][1]) == (0, 1)
+
+
+def test_correlations_are_pearsons_and_none_where_nothing_varies() -> None:
+    """Of (1, 2, 3) with (2, 4, 7): 5 / sqrt(2 * 38/3)."""
+    columns = {
+        "up": np.array([1.0, 2, 3]),
+        "more": np.array([2.0, 4, 7]),
+        "down": np.array([3.0, 2, 1]),
+        "still": np.array([0.1, 0.1, 0.1]),
+    }
+    found = correlation(columns)
+    assert found.names == ["up", "more", "down", "still"]
+    assert found.matrix[0][1] == pytest.approx(5 / np.sqrt(2 * 38 / 3))
+    assert found.matrix[0][2] == pytest.approx(-1)
+    assert found.matrix[1][1] == pytest.approx(1)
+    assert found.matrix[3] == [None] * 4
+
+
+def test_sizes_are_counted_in_logarithmic_bins() -> None:
+    found = sizes(np.array([1.0, 1.0, 10.0, 100.0]))
+    assert len(found.edges) == 21
+    assert (found.edges[0], found.edges[-1]) == (1.0, 100.0)
+    assert found.edges[10] == pytest.approx(10)
+    assert sum(found.counts) == 4
+    assert (found.counts[0], found.counts[-1]) == (2, 1)
+
+
+@pytest.mark.parametrize("values", [[], [7.0], [7.0, 7.0], [1e-9, 1e9]])
+def test_edges_hold_every_value(values: list[float]) -> None:
+    edges = log_edges(np.array(values), 20)
+    assert (np.diff(edges) > 0).all()
+    assert all(edges[0] <= value <= edges[-1] for value in values)
+
+
+def test_the_heat_map_has_mean_shares_by_intensity_and_size() -> None:
+    """Ten bins a side from 10 to 1000: 100 is the first of the sixth."""
+    seen = FEATURES
+    found = heatmap(
+        seen["size"].to_numpy(), seen["compute_intensity"].to_numpy(), np.array([0, 1, 0.5, 0.25])
+    )
+    filled = {
+        (i, j): cell
+        for i, row in enumerate(found.cells)
+        for j, cell in enumerate(row)
+        if cell is not None
+    }
+    assert filled == {
+        (0, 0): Cell(tasks=1, gpu_share=0),
+        (9, 5): Cell(tasks=2, gpu_share=0.75),
+        (0, 9): Cell(tasks=1, gpu_share=0.25),
+    }
+
+
+def test_an_analysis_is_of_the_tasks_that_are_stored_for_everybody() -> None:
+    """b has no result for task 8 yet."""
+    a = results("a", [1.0, 1.0, 1.0, 1.0], gpu_time=[0.0, 0.5, 0.0, 0.5])
+    b = results("b", [2.0, 0.5, 2.0], gpu_fraction=[0.0, 1.0, 0.5])
+    seen = analyse("r", "b", ["b", "a"], frame(FEATURES, pa.concat_tables([a, b])))
+    assert seen.window.model_dump() == {"first": 5, "last": 8, "tasks": 3}
+    assert seen.wins.names == ["b", "a"]
+    assert seen.wins.matrix[0][1] == pytest.approx(1 / 3)
+    assert [(point.task_id, point.gpu_fraction) for point in seen.scatter] == [
+        (5, 0.0),
+        (6, 1.0),
+        (7, 0.5),
+    ]
+    assert seen.split["a"].model_dump() == {
+        "gpu_time": 0.5,
+        "cpu_time": 3.0,
+        "gpu_tasks": 1,
+        "tasks": 3,
+    }
+    assert sum(seen.sizes.counts) == 3
+
+
+def test_an_analysis_of_nothing_is_empty() -> None:
+    empty = FEATURES.slice(0, 0)
+    seen = analyse("r", "a", ["a"], frame(empty, results("a", []).slice(0, 0)))
+    assert (seen.window.tasks, seen.scatter, seen.split) == (0, [], {})
+    assert sum(seen.sizes.counts) == 0
+    assert seen.correlation.matrix == [[None] * 7] * 7
