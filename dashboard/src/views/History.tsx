@@ -31,10 +31,10 @@ function Course({ run }: { run: string }) {
   return (
     <>
       {detail.data && <Heading run={detail.data} />}
-      <div className="grid gap-4 lg:grid-cols-2">
+      <div className="grid gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
         <Trends run={run} every={every} />
       </div>
-      <div className="grid gap-4 xl:grid-cols-[2fr_3fr]">
+      <div className="grid gap-4 xl:grid-cols-[minmax(0,2fr)_minmax(0,3fr)]">
         <div className="h-96">
           <Models source={models} />
         </div>

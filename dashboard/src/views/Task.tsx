@@ -24,9 +24,7 @@ export default function Task() {
     <div className="flex flex-col gap-4">
       <Heading task={task} newest={newest} />
       {task === null ? <Empty>No task has been done by every scheduler yet.</Empty> : <About key={`${run}.${task}`} run={run} task={task} />}
-      <div className="max-w-xl">
-        <Submit run={run} />
-      </div>
+      <Submit run={run} />
     </div>
   );
 }
@@ -90,17 +88,17 @@ function About({ run, task }: { run: string; task: number }) {
   return (
     <>
       {detail.data && !done && <Coming detail={detail} schedulers={schedulers} />}
-      <div className="grid gap-4 lg:grid-cols-2">
+      <div className="grid gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
         <Features source={detail} />
         <Physics source={detail} />
       </div>
-      <div className="grid gap-4 xl:grid-cols-2">
-        <div className="h-88">
+      <Outcomes source={detail} />
+      <div className="grid gap-4 xl:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
+        <div className="h-88 xl:h-full xl:min-h-88">
           <TimeSplit source={detail} />
         </div>
         <Reasons source={detail} />
       </div>
-      <Outcomes source={detail} />
     </>
   );
 }

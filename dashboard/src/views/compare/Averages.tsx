@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { count, dollars, joules, overOracle, percent, seconds } from "../../format";
+import { dollars, joules, overOracle, percent, seconds } from "../../format";
 import type { Standing } from "../../api/types";
 import type { Polled } from "../../api/usePolled";
 import { type Column, SchedulerName, Table, Widget } from "../../ui";
@@ -29,17 +29,15 @@ export function Averages({ source, rows }: { source: Polled<unknown>; rows: Chan
   ];
   const columns: Column<Change>[] = [
     { key: "name", header: "Scheduler", value: (row) => row.name, show: (row) => <SchedulerName name={row.name} plain /> },
-    side("results_a", "Tasks A", (row) => row.a?.results, count),
-    side("results_b", "Tasks B", (row) => row.b?.results, count),
     ...pair("avg_time", "Time", seconds),
     change("time", "Δ time"),
     ...pair("avg_energy", "Energy", joules),
     change("energy", "Δ energy"),
     ...pair("avg_cost", "Cost", dollars),
     change("cost", "Δ cost"),
-    ...pair("avg_wait", "Wait", seconds),
     side("vs_oracle_a", "vs Oracle A", (row) => row.a?.vs_oracle, overOracle),
     side("vs_oracle_b", "vs Oracle B", (row) => row.b?.vs_oracle, overOracle),
+    ...pair("avg_wait", "Wait", seconds),
   ];
   return (
     <Widget

@@ -8,7 +8,7 @@ import { usePalette } from "../../theme";
 import { Chart, type Column, Select, Table, Widget } from "../../ui";
 import { setParameters, useParameter } from "../../url";
 import { type Line, lines } from "../history/lines";
-import { totalAt, totals } from "../history/regret";
+import { totalAt, totalPoints } from "../history/regret";
 import { MetricChoice, METRICS, useMetric } from "../history/Trends";
 
 interface Row {
@@ -22,7 +22,7 @@ interface Row {
 export function Curves({ a, b, names, every }: { a: string; b: string; names: string[]; every: number }) {
   const palette = usePalette();
   const metric = useMetric();
-  const { label, format } = METRICS[metric];
+  const { label, format, tick } = METRICS[metric];
   const first = usePolled<Progress>(runPath(a, "/progress", { points: 120 }), every);
   const second = usePolled<Progress>(runPath(b, "/progress", { points: 120 }), every);
   const asked = useParameter("scheduler") ?? "";
@@ -38,13 +38,13 @@ export function Curves({ a, b, names, every }: { a: string; b: string; names: st
             label: `${labelOf(each)} ${at === 0 ? "A" : "B"}`,
             colour: palette.colour(each),
             dashed: at === 1,
-            points: totals(series, metric).map((value, place): [number, number] => [series.tasks[place] ?? 0, value]),
+            points: totalPoints(series, metric),
           },
         ];
       }),
     );
-    return lines(curves, { palette, format });
-  }, [first.data, second.data, name, palette, metric, format]);
+    return lines(curves, { palette, format, tick });
+  }, [first.data, second.data, name, palette, metric, format, tick]);
   const rows = names.map((each): Row => {
     const [left, right] = [first.data?.schedulers[each], second.data?.schedulers[each]];
     const tasks = Math.min(left?.tasks.at(-1) ?? 0, right?.tasks.at(-1) ?? 0);

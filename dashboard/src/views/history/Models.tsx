@@ -180,7 +180,8 @@ function columns(serving: Record<string, number>, active: boolean, refetch: () =
 }
 
 function windowOf(row: ModelRow): string {
-  return row.last_task < 0 ? "generated" : `${count(row.first_task)}–${count(row.last_task)}`;
+  if (row.last_task < 0) return "generated";
+  return `${row.first_task < 0 ? "generated" : count(row.first_task)} – ${count(row.last_task)}`;
 }
 
 function Outcome({ row, serves }: { row: ModelRow; serves: boolean }) {

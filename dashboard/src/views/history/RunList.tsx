@@ -4,7 +4,7 @@ import { path, remove, runPath } from "../../api/client";
 import { isActive } from "../../api/runs";
 import type { Run, RunDetail } from "../../api/types";
 import { type Polled, usePolled } from "../../api/usePolled";
-import { ago, count, dateTime, overOracle } from "../../format";
+import { count, dateTime, overOracle } from "../../format";
 import { labelOf, ORACLE } from "../../schedulers";
 import { openView, setParameters, useParameter } from "../../url";
 import { Badge, Button, type Column, Link, SchedulerName, Table, toast, type Tone, Widget } from "../../ui";
@@ -79,11 +79,7 @@ function columns(chosen: string | null): Column<Run>[] {
       key: "created_at",
       header: "Started",
       value: (run) => run.created_at,
-      show: (run) => (
-        <span title={dateTime(run.created_at)} className="text-muted">
-          {ago(run.created_at, Date.now() / 1000)}
-        </span>
-      ),
+      show: (run) => <span className="text-muted">{dateTime(run.created_at)}</span>,
     },
     { key: "tasks", header: "Tasks", numeric: true, value: () => null, show: (run) => <Tasks run={run} /> },
     { key: "best", header: "Best", value: () => null, show: (run) => <Best run={run} /> },

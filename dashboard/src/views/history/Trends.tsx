@@ -2,20 +2,27 @@ import { useMemo } from "react";
 import { runPath } from "../../api/client";
 import type { Progress } from "../../api/types";
 import { type Polled, usePolled } from "../../api/usePolled";
-import { count, dollars, joules, overOracle, seconds } from "../../format";
+import { count, dollars, joules, overOracle, seconds, shortCount } from "../../format";
 import { labelOf, ORACLE } from "../../schedulers";
 import { usePalette } from "../../theme";
 import { Chart, type Column, SchedulerName, Select, Table, Widget } from "../../ui";
 import { setParameters, useParameter } from "../../url";
 import { lines } from "./lines";
-import { type Metric, regret, totals } from "./regret";
+import { type Metric, regret, totalPoints, totals } from "./regret";
 
 const STRETCHES = 40;
 
-export const METRICS: Record<Metric, { label: string; format: (value: number) => string }> = {
-  time: { label: "Execution time", format: seconds },
-  energy: { label: "Energy", format: joules },
-  cost: { label: "Cost", format: dollars },
+interface MetricLook {
+  label: string;
+  format: (value: number) => string;
+  tick: (value: number) => string;
+}
+
+export const METRICS: Record<Metric, MetricLook> = {
+  // Round numbers of seconds stay round on an axis; 1,000 s is a better tick than 16 min 40 s.
+  time: { label: "Execution time", format: seconds, tick: (value) => (value < 10 ? seconds(value) : `${shortCount(value)} s`) },
+  energy: { label: "Energy", format: joules, tick: joules },
+  cost: { label: "Cost", format: dollars, tick: dollars },
 };
 
 export function useMetric(): Metric {
@@ -52,16 +59,16 @@ export function Trends({ run, every }: { run: string; every: number }) {
 function Totals({ source }: { source: Polled<Progress> }) {
   const palette = usePalette();
   const metric = useMetric();
-  const { label, format } = METRICS[metric];
+  const { label, format, tick } = METRICS[metric];
   const schedulers = source.data?.schedulers;
   const option = useMemo(() => {
     const curves = Object.entries(schedulers ?? {}).map(([name, series]) => ({
       label: labelOf(name),
       colour: palette.colour(name),
-      points: totals(series, metric).map((value, at): [number, number] => [series.tasks[at] ?? 0, value]),
+      points: totalPoints(series, metric),
     }));
-    return lines(curves, { palette, format });
-  }, [schedulers, palette, metric, format]);
+    return lines(curves, { palette, format, tick });
+  }, [schedulers, palette, metric, format, tick]);
   const rows = Object.entries(schedulers ?? {}).map(([name, series]) => ({
     name,
     tasks: series.tasks.at(-1) ?? 0,
@@ -120,7 +127,7 @@ function MovingRegret({ source }: { source: Polled<Progress> }) {
       colour: palette.colour(name),
       points: stretches.map(({ tasks, ratio }): [number, number] => [tasks, ratio]),
     }));
-    return lines(curves, { palette, format: overOracle, level: { value: 1, label: "Oracle" }, free: true });
+    return lines(curves, { palette, format: overOracle, level: { value: 1, label: "Oracle" } });
   }, [found, palette]);
   const rows: RegretRow[] = found.map(({ name, stretches }) => ({
     name,

@@ -13,10 +13,10 @@ export interface Line {
 export interface LinesLook {
   palette: Palette;
   format: (value: number) => string;
+  /** Shorter, for the axis. */
+  tick?: (value: number) => string;
   /** A level to compare with, drawn across. */
   level?: { value: number; label: string };
-  /** The axis need not start at zero. */
-  free?: boolean;
 }
 
 interface Hovered {
@@ -26,7 +26,7 @@ interface Hovered {
 }
 
 export function lines(all: Line[], look: LinesLook): ChartOption {
-  const { palette, format, level, free = false } = look;
+  const { palette, format, tick = format, level } = look;
   return {
     grid: { left: 8, right: 18, top: 12, bottom: 54, containLabel: true },
     legend: {
@@ -60,8 +60,8 @@ export function lines(all: Line[], look: LinesLook): ChartOption {
     yAxis: {
       ...axis(palette),
       type: "value",
-      scale: free,
-      axisLabel: { ...axis(palette).axisLabel, formatter: format },
+      ...(level ? { min: ({ min }: { min: number }) => Math.min(level.value, min) } : {}),
+      axisLabel: { ...axis(palette).axisLabel, formatter: tick },
     },
     series: all.map((line, at) => ({
       type: "line" as const,

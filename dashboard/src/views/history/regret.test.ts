@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ProgressSeries } from "../../api/types";
-import { regret, totalAt } from "./regret";
+import { regret, totalAt, totalPoints } from "./regret";
 
 function series(tasks: number[], time: number[]): ProgressSeries {
   return { tasks, total_time: time, total_energy: time.map((t) => t * 30), total_cost: time };
@@ -13,6 +13,11 @@ describe("a running total", () => {
     expect(totalAt(points, "time", 20)).toBe(7);
     expect(totalAt(points, "time", 30)).toBe(12);
     expect(totalAt(points, "energy", 10)).toBe(150);
+  });
+
+  it("is drawn from nothing on", () => {
+    expect(totalPoints(points, "time")).toEqual([[0, 0], [10, 5], [20, 7], [40, 17]]);
+    expect(totalPoints(series([], []), "time")).toEqual([]);
   });
 
   it("starts at nothing and is unknown beyond its end", () => {

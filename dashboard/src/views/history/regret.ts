@@ -17,6 +17,12 @@ export function totals(series: ProgressSeries, metric: Metric): number[] {
   return series[`total_${metric}`];
 }
 
+/** The points of a running total, from nothing on. */
+export function totalPoints(series: ProgressSeries, metric: Metric): [tasks: number, total: number][] {
+  const points = totals(series, metric).map((total, at): [number, number] => [series.tasks[at] ?? 0, total]);
+  return points.length ? [[0, 0], ...points] : [];
+}
+
 /** A running total after `tasks` tasks, straight between its points; undefined outside of them. */
 export function totalAt(series: ProgressSeries, metric: Metric, tasks: number): number | undefined {
   const values = totals(series, metric);

@@ -147,6 +147,7 @@ function Entry({ event }: { event: ArenaEvent }) {
       <Badge tone={TONE[event.kind] ?? "neutral"}>{event.kind.replaceAll("_", " ")}</Badge>
       <span className="shrink-0 text-xs text-muted">{event.service}</span>
       <span className="min-w-0 flex-1 basis-64 break-words">{event.message}</span>
+      {event.run && <span className="font-mono text-[0.6875rem] text-faint max-sm:hidden">{event.run}</span>}
     </>
   );
   const shape = "flex flex-wrap items-baseline gap-x-3 gap-y-0.5 px-2 py-1.5 text-[0.8125rem]";

@@ -1,7 +1,7 @@
 import { path } from "../../api/client";
 import type { EventPage, Health, ServiceReport, Status } from "../../api/types";
 import { usePolled } from "../../api/usePolled";
-import { ago, count, dateTime } from "../../format";
+import { clock, count, dateTime } from "../../format";
 import { labelOf } from "../../schedulers";
 import { Badge, type Column, Stat, Table, Widget } from "../../ui";
 
@@ -76,7 +76,7 @@ const COLUMNS: Column<ServiceReport>[] = [
     key: "started_at",
     header: "Up since",
     value: startedAt,
-    show: (row) => <span title={dateTime(startedAt(row))}>{ago(startedAt(row), Date.now() / 1000)}</span>,
+    show: (row) => dateTime(startedAt(row)),
   },
   {
     key: "host",
@@ -154,7 +154,7 @@ export function DeadLetters() {
           <ul className="flex flex-col gap-1 px-1 pt-2 text-xs">
             {events.map((event) => (
               <li key={event.sequence} className="break-words">
-                <span className="text-faint">{ago(event.at, Date.now() / 1000)}</span> {event.message}
+                <span className="text-faint">{clock(event.at)}</span> {event.message}
               </li>
             ))}
           </ul>

@@ -176,7 +176,8 @@ const COLUMNS: Column<TaskResult>[] = [
   },
 ];
 
+/** From the times, not the share: a part that does not fit the GPU may have run on the CPU. */
 function deviceOf(row: TaskResult): string {
-  if (row.gpu_fraction === 0) return "CPU";
-  return row.gpu_fraction === 1 ? `GPU ${row.gpu}` : `GPU ${row.gpu} + CPU`;
+  if (row.gpu_time === 0) return "CPU";
+  return row.cpu_time === 0 ? `GPU ${row.gpu}` : `GPU ${row.gpu} + CPU`;
 }

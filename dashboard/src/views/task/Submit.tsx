@@ -13,7 +13,7 @@ import { EXAMPLE, submission, type Typed } from "./submission";
 const FIELDS: { key: keyof Typed; label: string; hint: string }[] = [
   { key: "size", label: "Size", hint: "1000 is 1 s of CPU at intensity 0.5" },
   { key: "compute_intensity", label: "Intensity", hint: "0 … 1" },
-  { key: "memory_required", label: "Memory, MB", hint: "moved to the GPU and back" },
+  { key: "memory_required", label: "Memory, MB", hint: "what a GPU has to be sent" },
   { key: "dependencies", label: "After tasks", hint: "ids, or nothing" },
 ];
 
@@ -53,7 +53,7 @@ export function Submit({ run }: { run: string }) {
       scroll
     >
       <form className="flex flex-col gap-4 px-1" onSubmit={(event) => void send(event)} noValidate>
-        <div className="grid grid-cols-2 gap-x-3 gap-y-4">
+        <div className="grid grid-cols-2 gap-x-3 gap-y-4 lg:grid-cols-4">
           {FIELDS.map(({ key, label, hint }) => (
             <TextField
               key={key}
