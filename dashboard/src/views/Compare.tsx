@@ -51,7 +51,7 @@ function Pair({ a, b }: { a: string; b: string }) {
   const waiting = left.data ? right : left;
   return (
     <>
-      <div className="grid items-stretch gap-3 md:grid-cols-[minmax(0,1fr)_auto_minmax(0,1fr)]">
+      <div className="grid grid-cols-1 items-stretch gap-3 md:grid-cols-[minmax(0,1fr)_auto_minmax(0,1fr)]">
         <Side letter="A" run={a} detail={left} onChoose={(run) => setParameters({ a: run, b }, false)} />
         <Button
           className="self-center justify-self-center"
@@ -65,14 +65,12 @@ function Pair({ a, b }: { a: string; b: string }) {
         <Failure message={broken.error?.message ?? ""} retry={broken.refetch} />
       ) : (
         <>
-          <div className="grid gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
+          <div className="grid grid-cols-1 gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
             <SpecDifferences source={waiting} a={left.data} b={right.data} />
             <Movers source={waiting} rows={rows} />
           </div>
           <Averages source={waiting} rows={rows} />
-          <div className="h-104">
-            <Curves a={a} b={b} names={both} every={every} />
-          </div>
+          <Curves a={a} b={b} names={both} every={every} />
         </>
       )}
     </>

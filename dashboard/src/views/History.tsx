@@ -9,7 +9,7 @@ import { paceOf, useChosenRun } from "./chosenRun";
 import { Collected } from "./history/Collected";
 import { Models, ModelTable, useModels } from "./history/Models";
 import { RunList, runLabel, STATE_TONE } from "./history/RunList";
-import { Trends } from "./history/Trends";
+import { MetricChoice, Trends } from "./history/Trends";
 
 export default function History() {
   const run = useChosenRun();
@@ -31,10 +31,10 @@ function Course({ run }: { run: string }) {
   return (
     <>
       {detail.data && <Heading run={detail.data} />}
-      <div className="grid gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
+      <div className="grid grid-cols-1 gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
         <Trends run={run} every={every} />
       </div>
-      <div className="grid gap-4 xl:grid-cols-[minmax(0,2fr)_minmax(0,3fr)]">
+      <div className="grid grid-cols-1 gap-4 xl:grid-cols-[minmax(0,2fr)_minmax(0,3fr)]">
         <div className="h-96">
           <Models source={models} />
         </div>
@@ -58,6 +58,7 @@ function Heading({ run }: { run: RunDetail }) {
         since {dateTime(run.created_at)} · {run.spec.workload.preset} · seed {run.spec.seed}
       </span>
       <span className="ml-auto flex flex-wrap gap-2">
+        <MetricChoice />
         <Link view="arena" change={{ run: run.run }} className={shape}>
           <Swords aria-hidden className="size-3.5" /> Arena
         </Link>

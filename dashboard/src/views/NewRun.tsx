@@ -63,7 +63,7 @@ export default function NewRun() {
       }}
     >
       <h2 className="pb-3 text-lg font-semibold tracking-tight">New run</h2>
-      <div className="grid items-start gap-4 xl:grid-cols-[minmax(0,5fr)_minmax(0,3fr)]">
+      <div className="grid grid-cols-1 items-start gap-4 xl:grid-cols-[minmax(0,5fr)_minmax(0,3fr)]">
         <div className="flex min-w-0 flex-col gap-4">
           <RunFields />
           <WorkloadFields />

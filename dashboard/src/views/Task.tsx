@@ -88,12 +88,12 @@ function About({ run, task }: { run: string; task: number }) {
   return (
     <>
       {detail.data && !done && <Coming detail={detail} schedulers={schedulers} />}
-      <div className="grid gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
+      <div className="grid grid-cols-1 gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
         <Features source={detail} />
         <Physics source={detail} />
       </div>
       <Outcomes source={detail} />
-      <div className="grid gap-4 xl:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
+      <div className="grid grid-cols-1 gap-4 xl:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
         <div className="h-88 xl:h-full xl:min-h-88">
           <TimeSplit source={detail} />
         </div>

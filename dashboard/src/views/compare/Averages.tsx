@@ -43,7 +43,7 @@ export function Averages({ source, rows }: { source: Polled<unknown>; rows: Chan
     <Widget
       id="compare-averages"
       title="Averages per task"
-      hint="What a task cost each scheduler on average in both runs; Δ is B against A, and green is less. With different workloads, look at the distance to the Oracle instead."
+      hint="Δ is B against A; green is less, and better. If the workloads differ, look at the distance to the Oracle instead."
       source={source}
       empty={rows.length === 0 && "Neither run has results yet."}
       scroll
@@ -79,7 +79,7 @@ export function Movers({ source, rows }: { source: Polled<unknown>; rows: Change
     <Widget
       id="compare-movers"
       title="Who gained, who lost"
-      hint="Distance to the Oracle in execution time, A → B. It is fair to runs with different tasks; towards +0 % is better."
+      hint="Distance to the Oracle in execution time, A → B. Towards +0 % is better, whatever the tasks were."
       source={source}
       empty={!comparable && "It takes the Oracle in both runs, with as many results as the others, to tell."}
       scroll

@@ -9,7 +9,7 @@ export function SpecDifferences({ source, a, b }: { source: Polled<unknown>; a: 
     <Widget
       id="compare-specs"
       title="What was different"
-      hint="Fields of the two specs that differ. The fewer there are, the surer you can be of what made the difference below."
+      hint="Fields of the specs that differ. The fewer, the surer you can be of what made the difference below."
       source={source}
       empty={a !== null && b !== null && rows.length === 0 && "Nothing: both runs have the same spec and seed, so fixed rules must agree to the digit."}
       scroll

@@ -20,7 +20,7 @@ export function Collected({ detail, models }: { detail: Polled<RunDetail>; model
     <Widget
       id="collected"
       title="Data collected"
-      hint="What this run has left in the store. It is complete when every scheduler has as many results as there were tasks."
+      hint="What this run has left in the store. Complete means: every scheduler has as many results as there were tasks."
       source={detail}
       empty={run !== null && rows.length === 0 && "No results are stored yet."}
       scroll

@@ -50,8 +50,8 @@ export function Models({ source }: { source: Polled<ModelRow[]> }) {
 }
 
 const HINT: Record<Measure["key"], string> = {
-  score: "Every model that was fitted, judged on results it has not seen: its time over the Oracle's, 1 is perfect. Full dots went into service, hollow ones were worse than the champion (line) and kept back.",
-  loss: "Every policy that was shipped, with the loss it had then. A loss that falls, and falls again after a change of the workload, is an agent that learns.",
+  score: "Time over the Oracle's on unseen results; 1 is perfect. Full dots went into service, hollow ones lost to the champion (line).",
+  loss: "The loss of every policy that was shipped. One that falls, and falls again after a change of the workload, is learning.",
 };
 
 function timeline(rows: ModelRow[], measure: Measure, palette: Palette): ChartOption {
@@ -133,7 +133,7 @@ export function ModelTable({ source, active }: { source: Polled<ModelRow[]>; act
     <Widget
       id="model-list"
       title="Models"
-      hint={`Newest first${rows.length > MOST_ROWS ? `, the newest ${MOST_ROWS}` : ""}: what went into service, what was kept back, and why. A score of 1 is the Oracle; lower is better.`}
+      hint={`${rows.length > MOST_ROWS ? `The newest ${MOST_ROWS}` : "Newest first"}: what went into service or was kept back, and why. Score 1 is the Oracle; lower is better.`}
       source={source}
       empty={rows.length === 0 && "No models yet: they come with the learners hybrid_ml and rl_agent."}
       scroll

@@ -38,7 +38,7 @@ export function RunList({ chosen }: { chosen: string | null }) {
     <Widget
       id="runs"
       title="Runs"
-      hint="Every run of this arena, newest first. Best is who came closest to the Oracle in execution time: the nearer to +0 %, the better. Choose one to see its course below."
+      hint="Newest first; choose one to see its course below. Best is who came closest to the Oracle: the nearer to +0 %, the better."
       source={runs}
       empty={rows.length === 0 && !before && "No run yet. Start one, and its history is kept here."}
       actions={<ListActions runs={rows} refetch={runs.refetch} />}
@@ -75,14 +75,14 @@ function columns(chosen: string | null): Column<Run>[] {
       value: (run) => run.state,
       show: (run) => <Badge tone={STATE_TONE[run.state] ?? "neutral"}>{run.state}</Badge>,
     },
+    { key: "best", header: "Best", value: () => null, show: (run) => <Best run={run} /> },
+    { key: "tasks", header: "Tasks", numeric: true, value: () => null, show: (run) => <Tasks run={run} /> },
     {
       key: "created_at",
       header: "Started",
       value: (run) => run.created_at,
       show: (run) => <span className="text-muted">{dateTime(run.created_at)}</span>,
     },
-    { key: "tasks", header: "Tasks", numeric: true, value: () => null, show: (run) => <Tasks run={run} /> },
-    { key: "best", header: "Best", value: () => null, show: (run) => <Best run={run} /> },
     { key: "preset", header: "Workload", value: workloadOf },
     { key: "seed", header: "Seed", numeric: true, value: (run) => run.spec.seed },
     { key: "schedulers", header: "Schedulers", value: () => null, show: (run) => <Competitors names={run.spec.schedulers} /> },

@@ -83,10 +83,9 @@ function Totals({ source }: { source: Polled<Progress> }) {
     <Widget
       id="trend-totals"
       title={`${label}, summed up`}
-      hint="What all tasks so far have cost each scheduler. A flatter curve is better; a bend shows where a scheduler changed or the workload did."
+      hint="What all tasks so far have cost each scheduler. Flatter is better; a bend is a change of the workload or of a model."
       source={source}
       empty={rows.every((row) => row.tasks === 0) && "No results yet."}
-      actions={<MetricChoice />}
       table={
         <Table
           caption="Totals"
@@ -140,7 +139,7 @@ function MovingRegret({ source }: { source: Polled<Progress> }) {
     <Widget
       id="trend-regret"
       title="Distance to the Oracle, stretch by stretch"
-      hint="Each point is one stretch of tasks alone, not the total. A learner should fall towards the Oracle's line and come back to it after a change of the workload."
+      hint="Each point is one stretch of tasks, not the total. A good learner falls to the Oracle's line, and returns to it after a change."
       source={source}
       empty={regretEmpty(known, known && ORACLE in (schedulers ?? {}), found.some((each) => each.stretches.length > 0))}
       table={<RegretTable rows={rows} />}

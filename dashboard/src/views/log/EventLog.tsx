@@ -44,7 +44,7 @@ function List({ run, kind }: { run: string | null; kind: string | null }) {
     <Widget
       id="events"
       title="Events"
-      hint="What happened in the arena, newest first. Runs, models and services that come up are normal; anything red wants a look."
+      hint="What happened, newest first. Runs, models and services that come up are normal; anything red wants a look."
       source={source}
       actions={
         <Button

@@ -16,7 +16,7 @@ export function Services() {
     <Widget
       id="services"
       title="Services"
-      hint="Every process that answered the last roll call. All is well when nothing is missing and no row has a problem."
+      hint="Who answered the last roll call. All is well when nothing is missing and no row has a problem."
       source={health}
       actions={data && <Badge tone={data.status === "ok" ? "good" : "bad"}>{data.status}</Badge>}
       scroll
@@ -99,7 +99,7 @@ export function Lag() {
     <Widget
       id="lag"
       title="Lag"
-      hint="Messages (batches of tasks) that each reader of the bus has still to deal with. Close to 0 is good; one that only grows cannot keep up."
+      hint="Messages that each reader of the bus has still to deal with. Close to 0 is good; one that only grows cannot keep up."
       source={status}
       empty={rows.length === 0 && "No reader is there yet."}
       scroll
@@ -142,7 +142,7 @@ export function DeadLetters() {
     <Widget
       id="dead-letters"
       title="Dead letters"
-      hint="Messages that no service could understand. They are kept with the reason and stop nobody; 0 is what it should be."
+      hint="Messages that nobody could understand, kept with the reason. They stop nobody; 0 is what it should be."
       source={status}
       scroll
     >

@@ -33,7 +33,7 @@ export function TimeSplit({ source }: { source: Source }) {
     <Widget
       id="task-split"
       title="Where the time went"
-      hint="Execution time of this task with every scheduler, in its GPU and CPU parts. Shorter is better; nobody is shorter than the Oracle."
+      hint="Execution time in its GPU and CPU parts. Shorter is better; nobody is shorter than the Oracle."
       source={source}
       empty={rows.length === 0 && "No scheduler has a result for it yet."}
       table={<Table caption="Time by device" columns={columns} rows={rows} rowKey={keyOf} rowAttributes={marks} />}
@@ -90,7 +90,7 @@ export function Outcomes({ source }: { source: Source }) {
     <Widget
       id="task-results"
       title="What every scheduler decided"
-      hint="Fastest first. Wait is time spent in queues of its own cluster: a fast decision on a busy device may still end late."
+      hint="Fastest first. Wait is time in the queues of its own cluster: a fast decision on a busy device may still end late."
       source={source}
       empty={rows.length === 0 && "No scheduler has a result for it yet."}
       scroll

@@ -10,7 +10,7 @@ export function Features({ source }: { source: Polled<TaskDetail> }) {
     <Widget
       id="task-features"
       title="The task"
-      hint="What every scheduler knew of it. Much memory makes a GPU dear, high intensity makes it worth its price."
+      hint="What every scheduler knew. Much memory makes a GPU dear; high intensity makes it worth its price."
       source={source}
       scroll
     >
@@ -42,7 +42,7 @@ export function Physics({ source }: { source: Polled<TaskDetail> }) {
     <Widget
       id="task-physics"
       title="What the physics says"
-      hint="The whole task on the CPU against the whole task on a GPU. The shorter bar wins, and the best share says how much of it."
+      hint="All of it on the CPU against all of it on a GPU: the shorter bar wins. The best share is the Oracle's."
       source={source}
       scroll
     >

@@ -48,7 +48,7 @@ export function Submit({ run }: { run: string }) {
     <Widget
       id="submit-task"
       title="A task of your own"
-      hint="Goes to every scheduler of this run, like any other task; its page opens and fills as the results come in."
+      hint="Goes to every scheduler of this run like any other task; its page opens and fills with the results."
       empty={closed && "This run has ended and takes no more tasks."}
       scroll
     >
