@@ -8,8 +8,9 @@ export default defineConfig({
   plugins: [react(), tailwindcss()],
   server: {
     proxy: {
-      "/api": { target: gateway, changeOrigin: true },
-      "/ws": { target: gateway, ws: true, changeOrigin: true },
+      // The Host stays the page's own: the gateway compares it with the Origin.
+      "/api": { target: gateway },
+      "/ws": { target: gateway, ws: true },
     },
   },
   build: {

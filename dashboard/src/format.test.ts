@@ -27,6 +27,8 @@ describe("time", () => {
   it("picks the unit by size", () => {
     expect(seconds(0)).toBe("0 s");
     expect(seconds(1.4e-17)).toBe("0 s");
+    expect(seconds(6.4e-14)).toBe("0 s");
+    expect(seconds(2.5e-8)).toBe("25.0 ns");
     expect(seconds(0.0000421)).toBe("42.1 µs");
     expect(seconds(0.0421)).toBe("42.1 ms");
     expect(seconds(1.5)).toBe("1.50 s");

@@ -45,7 +45,8 @@ export function seconds(value: Value): string {
   if (missing(value)) return NONE;
   const size = Math.abs(value);
   // Differences of times leave crumbs of floating point that mean nothing.
-  if (size < 1e-12) return "0 s";
+  if (size < 1e-9) return "0 s";
+  if (size < 0.9995e-6) return `${number(value * 1e9)} ns`;
   if (size < 0.9995e-3) return `${number(value * 1e6)} µs`;
   if (size < 0.9995) return `${number(value * 1e3)} ms`;
   if (size < 59.95) return `${number(value)} s`;

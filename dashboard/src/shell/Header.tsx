@@ -8,23 +8,28 @@ import { Controls } from "./Controls";
 import { RunPicker } from "./RunPicker";
 import { Settings } from "./Settings";
 
+/** On a phone two rows: what is watched and whether it is fresh; then what one can do about it. */
 export function Header() {
   return (
     <header className="sticky top-0 z-20 border-b border-line bg-ground/80 backdrop-blur-xl">
-      <div className="flex flex-wrap items-center gap-x-4 gap-y-2 px-3 py-2.5 md:px-5">
+      <div className="flex flex-wrap items-center gap-x-3 gap-y-2 px-3 py-2.5 md:gap-x-4 md:px-5">
         <h1 className="text-[0.9375rem] leading-5 font-semibold tracking-tight whitespace-nowrap max-xl:sr-only">
           Hybrid{" "}
           <span className="bg-linear-to-r from-accent to-accent2 bg-clip-text text-transparent">ML Scheduler</span>
         </h1>
-        <RunPicker />
-        <Controls />
-        <div className="ml-auto flex flex-wrap items-center gap-x-4 gap-y-2">
+        <div className="min-w-0 max-md:flex-1">
+          <RunPicker />
+        </div>
+        <div className="max-md:order-3">
+          <Controls />
+        </div>
+        <div className="ml-auto max-md:order-4">
           <Counters />
-          <ConnectionBadge />
-          <div className="flex items-center">
-            <Settings />
-            <ThemeSwitch />
-          </div>
+        </div>
+        <ConnectionBadge />
+        <div className="flex items-center max-md:-ml-2">
+          <Settings />
+          <ThemeSwitch />
         </div>
       </div>
     </header>

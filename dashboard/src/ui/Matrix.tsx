@@ -42,8 +42,8 @@ export function Matrix({ caption, rows, columns, cell }: MatrixProps) {
         <tr>
           <td />
           {columns.map((column) => (
-            <th key={column.key} scope="col" className="h-16 p-0 align-top font-normal text-muted">
-              <span className="mx-auto block max-h-16 truncate pt-1 [writing-mode:vertical-rl]">{column.label}</span>
+            <th key={column.key} scope="col" className="h-20 p-0 align-top font-normal text-muted">
+              <span className="mx-auto block max-h-20 truncate pt-1 [writing-mode:vertical-rl]">{column.label}</span>
             </th>
           ))}
         </tr>

@@ -4,15 +4,10 @@ import { Link } from "./Link";
 
 /** A scheduler's dot and label; a link to its own page unless told otherwise. */
 export function SchedulerName({ name, plain = false }: { name: string; plain?: boolean }) {
-  const theme = useTheme();
-  const colour = colourOf(name, theme);
+  const colour = colourOf(name, useTheme());
   const content = (
     <>
-      <span
-        aria-hidden
-        className="size-2 shrink-0 rounded-full"
-        style={{ background: colour, boxShadow: theme === "dark" ? `0 0 8px ${colour}` : "none" }}
-      />
+      <span aria-hidden className="size-2 shrink-0 rounded-full" style={{ background: colour }} />
       <span className="truncate">{labelOf(name)}</span>
     </>
   );

@@ -42,29 +42,22 @@ export function Widget(props: WidgetProps) {
       aria-labelledby={heading}
       className={`glass flex h-full min-h-0 flex-col rounded-[14px] ${className}`}
     >
-      <header className="flex items-start gap-2 px-4 pt-3 pb-2">
-        <div className="min-w-0 flex-1">
-          <div className="flex items-center gap-2">
-            <Handle id={id} title={title} />
-            <h2 id={heading} className="truncate text-[0.9375rem] leading-6 font-semibold tracking-tight">
-              {title}
-            </h2>
-            {source?.stale && (
-              <Badge tone="warn" title={source.error?.message}>
-                stale
-              </Badge>
-            )}
-          </div>
-          <p className="line-clamp-2 text-xs text-muted" title={hint}>
-            {hint}
-          </p>
-        </div>
-        <div className="flex shrink-0 flex-wrap items-center justify-end gap-1">
+      <header className="px-4 pt-3 pb-2">
+        <div className="flex min-h-8 items-center gap-2">
+          <Handle id={id} title={title} />
+          <h2 id={heading} className="min-w-0 flex-1 truncate text-[0.9375rem] leading-6 font-semibold tracking-tight" title={title}>
+            {title}
+          </h2>
+          {source?.stale && (
+            <Badge tone="warn" title={source.error?.message}>
+              stale
+            </Badge>
+          )}
           {actions}
           {table !== undefined && (
             <Button
               look="ghost"
-              className="size-8!"
+              className="-mr-1.5 size-8!"
               data-testid={`table-toggle-${id}`}
               aria-pressed={asTable}
               label={asTable ? "Show as chart" : "Show as table"}
@@ -73,6 +66,9 @@ export function Widget(props: WidgetProps) {
             />
           )}
         </div>
+        <p className="line-clamp-2 text-xs text-muted" title={hint}>
+          {hint}
+        </p>
       </header>
       <Body {...props} asTable={asTable} />
     </section>

@@ -7,32 +7,45 @@ import { labelOf, ORACLE } from "../schedulers";
 import { type Palette, usePalette } from "../theme";
 import { axis, Chart, type ChartOption, type Column, escapeHtml, SchedulerName, Select, Table, tooltip, Widget } from "../ui";
 import { setParameters, useParameter } from "../url";
+import { type Quantity, scaleOf } from "./scale";
 
-type Measure = "total_time" | "total_energy" | "total_cost";
+type Total = "total_time" | "total_energy" | "total_cost";
 
-const MEASURES: Record<Measure, { label: string; show: (value: number) => string }> = {
-  total_time: { label: "Time", show: seconds },
-  total_energy: { label: "Energy", show: joules },
-  total_cost: { label: "Cost", show: dollars },
+interface View {
+  label: string;
+  title: string;
+  of: Total;
+  quantity: Quantity;
+  show: (value: number) => string;
+  /** Only what was spent beyond the Oracle on the same number of tasks. */
+  lost?: boolean;
+}
+
+const VIEWS: Record<string, View> = {
+  total_time: { label: "Time", title: "Cumulative time", of: "total_time", quantity: "time", show: seconds },
+  lost_time: { label: "Lost time", title: "Time lost to the Oracle", of: "total_time", quantity: "time", show: seconds, lost: true },
+  total_energy: { label: "Energy", title: "Cumulative energy", of: "total_energy", quantity: "energy", show: joules },
+  total_cost: { label: "Cost", title: "Cumulative cost", of: "total_cost", quantity: "cost", show: dollars },
 };
 
 /** `names` limits it to some schedulers; without, the whole field runs. */
 export function Cumulative({ names: only }: { names?: string[] }) {
-  const asked = useParameter("measure") as Measure | null;
-  const measure = asked && MEASURES[asked] ? asked : "total_time";
+  const asked = useParameter("measure") ?? "";
+  const measure = VIEWS[asked] ? asked : "total_time";
+  const view = VIEWS[measure] as View;
   const source = useRunPolled<Progress>("/progress", { points: 120 });
   const all = useSchedulers();
   const palette = usePalette();
   const names = useMemo(() => all.filter((name) => !only || only.includes(name)), [all, only]);
   const option = useMemo(
-    () => (source.data ? lines(source.data, names, measure, palette) : {}),
-    [source.data, names, measure, palette],
+    () => (source.data ? lines(source.data, names, view, palette) : {}),
+    [source.data, names, view, palette],
   );
   const none = source.data && !names.some((name) => source.data?.schedulers[name]?.tasks.length);
   return (
     <Widget
       id="cumulative"
-      title={`Cumulative ${MEASURES[measure].label.toLowerCase()}`}
+      title={view.title}
       hint="Everything a scheduler has spent so far, over its tasks. Good is flat; the gap to the Oracle is what was wasted."
       source={source}
       empty={none ? "No result has been stored yet." : undefined}
@@ -40,52 +53,73 @@ export function Cumulative({ names: only }: { names?: string[] }) {
         <Select
           label="Measure"
           value={measure}
-          choices={Object.entries(MEASURES).map(([value, { label }]) => ({ value, label }))}
+          choices={Object.entries(VIEWS).map(([value, { label }]) => ({ value, label }))}
           onChoose={(value) => setParameters({ measure: value })}
         />
       }
       table={source.data ? <Totals progress={source.data} names={names} /> : undefined}
     >
-      <Chart option={option} label={`Cumulative ${measure.replace("total_", "")} of every scheduler over its tasks`} />
+      <Chart option={option} label={`${view.title} of ${names.length} schedulers over their tasks`} />
     </Widget>
   );
 }
 
-function lines(progress: Progress, names: string[], measure: Measure, palette: Palette): ChartOption {
-  const { show } = MEASURES[measure];
-  const shown = names.filter((name) => progress.schedulers[name]?.tasks.length);
+/** [task, total] of a scheduler, or what of it is beyond the Oracle's. */
+export function pointsOf(series: ProgressSeries, of: Total, oracle?: ProgressSeries): [number, number][] {
+  return series.tasks.map((task, at) => {
+    const total = series[of][at] ?? 0;
+    return [task, oracle ? total - totalAt(oracle, of, task) : total];
+  });
+}
+
+/** The total after so many tasks, between the points that are known. */
+function totalAt(series: ProgressSeries, of: Total, task: number): number {
+  const after = series.tasks.findIndex((each) => each >= task);
+  if (after === -1) return series[of].at(-1) ?? 0;
+  const [from, start] = after > 0 ? [series.tasks[after - 1] ?? 0, series[of][after - 1] ?? 0] : [0, 0];
+  const [to, end] = [series.tasks[after] ?? 0, series[of][after] ?? 0];
+  return to === from ? end : start + ((end - start) * (task - from)) / (to - from);
+}
+
+function lines(progress: Progress, names: string[], view: View, palette: Palette): ChartOption {
+  const oracle = view.lost ? progress.schedulers[ORACLE] : undefined;
+  const shown = names.flatMap((name) => {
+    const series = progress.schedulers[name];
+    return series?.tasks.length ? [{ name, points: pointsOf(series, view.of, oracle) }] : [];
+  });
+  const highest = Math.max(0, ...shown.map(({ points }) => points.at(-1)?.[1] ?? 0));
+  const scale = scaleOf(view.quantity, highest);
   return {
     grid: { left: 8, right: 96, top: 12, bottom: 4, containLabel: true },
     tooltip: {
       ...tooltip(palette),
       trigger: "axis",
-      formatter: (points: unknown) => tip(points as TipPoint[], show),
+      formatter: (points: unknown) => tip(points as TipPoint[], (value) => view.show(value * scale.divisor)),
     },
     xAxis: {
       ...axis(palette),
       type: "value",
       splitLine: { show: false },
-      axisLabel: { ...axis(palette).axisLabel, formatter: (value: number) => shortCount(value) },
+      axisLabel: { ...axis(palette).axisLabel, formatter: (value: number) => (value < 100_000 ? count(value) : shortCount(value)) },
       max: "dataMax",
     },
     yAxis: {
       ...axis(palette),
       type: "value",
       splitNumber: 4,
-      axisLabel: { ...axis(palette).axisLabel, formatter: (value: number) => show(value) },
+      axisLabel: { ...axis(palette).axisLabel, formatter: scale.label },
     },
-    series: shown.map((name) => {
+    series: shown.map(({ name, points }) => {
       const colour = palette.colour(name);
-      const series = progress.schedulers[name] as ProgressSeries;
       return {
         id: name,
         name: labelOf(name),
         type: "line" as const,
         showSymbol: false,
-        data: series.tasks.map((task, at) => [task, series[measure][at] ?? 0]),
+        data: points.map(([task, total]) => [task, total / scale.divisor]),
         color: colour,
         lineStyle: { width: name === ORACLE ? 1.5 : 2, type: name === ORACLE ? ("dashed" as const) : ("solid" as const) },
-        endLabel: { show: true, formatter: labelOf(name), color: colour, fontSize: 11, distance: 6 },
+        endLabel: { show: true, formatter: labelOf(name), color: colour, fontSize: 11, padding: [2, 0], distance: 6 },
         labelLayout: { moveOverlap: "shiftY" as const },
         emphasis: { disabled: true },
       };
@@ -109,7 +143,7 @@ function tip(points: TipPoint[], show: (value: number) => string): string {
   return `<div>after ${count(points[0]?.value[0])} tasks</div>${rows.join("")}`;
 }
 
-interface Total {
+interface Totalled {
   name: string;
   tasks: number;
   total_time: number;
@@ -117,7 +151,7 @@ interface Total {
   total_cost: number;
 }
 
-const COLUMNS: Column<Total>[] = [
+const COLUMNS: Column<Totalled>[] = [
   { key: "name", header: "Scheduler", value: (row) => row.name, show: (row) => <SchedulerName name={row.name} /> },
   { key: "tasks", header: "Tasks", numeric: true, value: (row) => row.tasks, show: (row) => count(row.tasks) },
   { key: "total_time", header: "Time", numeric: true, value: (row) => row.total_time, show: (row) => seconds(row.total_time) },

@@ -41,7 +41,7 @@ export function DeviceUse({ fixed = false }: { fixed?: boolean }) {
     <Widget
       id="utilization"
       title={data ? `Devices at work: ${labelOf(data.scheduler)}` : "Devices at work"}
-      hint="Share of the last 60 simulated seconds in which each device had work, stacked. Good is high without long waits."
+      hint="Devices with work over the last 60 simulated seconds, stacked. Good is even GPUs and no device that is always full."
       source={source}
       empty={data && data.devices.length === 0 ? "No task has run yet." : undefined}
       actions={
@@ -64,6 +64,11 @@ export function DeviceUse({ fixed = false }: { fixed?: boolean }) {
       />
     </Widget>
   );
+}
+
+function highest(use: Utilization): number {
+  const sums = (use.devices[0]?.busy ?? []).map((_, at) => use.devices.reduce((sum, device) => sum + (device.busy[at] ?? 0), 0));
+  return Math.max(0, ...sums);
 }
 
 function areas(use: Utilization, palette: Palette): ChartOption {
@@ -103,12 +108,10 @@ function areas(use: Utilization, palette: Palette): ChartOption {
       ...axis(palette),
       type: "value",
       min: 0,
-      max: use.devices.length,
-      interval: 1,
+      // Up to the next whole device, so that a mostly idle cluster can still be read.
+      max: Math.max(1, Math.ceil(highest(use))),
+      minInterval: 1,
       axisLabel: { ...axis(palette).axisLabel, formatter: (value: number) => `${value}` },
-      name: "devices busy",
-      nameLocation: "middle",
-      nameGap: 24,
     },
     series: use.devices.map((device) => ({
       id: device.name,

@@ -10,7 +10,7 @@ export function Headline({ name }: { name: string }) {
   const oracle = name === ORACLE ? undefined : rows.find((each) => each.name === ORACLE);
   if (!row) return null;
   const beside = (key: "avg_energy" | "avg_cost" | "avg_wait" | "makespan") =>
-    oracle && oracle[key] > 0 ? `${overOracle(row[key] / oracle[key])} to the Oracle` : "";
+    oracle && oracle[key] > 0 ? `${overOracle(row[key] / oracle[key])} vs Oracle` : "";
   return (
     <dl className="glass grid grid-cols-2 gap-x-6 gap-y-4 rounded-[14px] px-5 py-4 sm:grid-cols-4 2xl:grid-cols-8" data-testid="headline">
       <Stat label="Average time" value={seconds(row.avg_time)} raw={row.avg_time} note={timeNote(row, oracle)} />
@@ -27,6 +27,6 @@ export function Headline({ name }: { name: string }) {
 
 function timeNote(row: ComparisonRow, oracle: ComparisonRow | undefined): string {
   if (!oracle) return row.name === ORACLE ? "the floor" : "";
-  if (row.vs_oracle !== null) return `${overOracle(row.vs_oracle)} to the Oracle`;
-  return oracle.avg_time > 0 ? `≈ ${overOracle(row.avg_time / oracle.avg_time)} to the Oracle` : "";
+  if (row.vs_oracle !== null) return `${overOracle(row.vs_oracle)} vs Oracle`;
+  return oracle.avg_time > 0 ? `≈ ${overOracle(row.avg_time / oracle.avg_time)} vs Oracle` : "";
 }

@@ -58,8 +58,8 @@ function span([from, to]: [number, number]): string {
 }
 
 function tiles(map: Analysis["heatmap"], cells: Cell[], palette: Palette): ChartOption {
-  const middles = (edges: number[], mean: (a: number, b: number) => number) =>
-    edges.slice(1).map((edge, at) => number(mean(edges[at] ?? 0, edge), 2));
+  const middles = (edges: number[], label: (from: number, to: number) => string) =>
+    edges.slice(1).map((edge, at) => label(edges[at] ?? 0, edge));
   return {
     grid: { left: 8, right: 64, top: 8, bottom: 16, containLabel: true },
     tooltip: {
@@ -73,7 +73,7 @@ function tiles(map: Analysis["heatmap"], cells: Cell[], palette: Palette): Chart
     xAxis: {
       ...axis(palette),
       type: "category",
-      data: middles(map.size_edges, (a, b) => Math.sqrt(a * b)),
+      data: middles(map.size_edges, (from, to) => number(Math.sqrt(from * to), 2)),
       name: "size",
       nameLocation: "middle",
       nameGap: 22,
@@ -81,7 +81,7 @@ function tiles(map: Analysis["heatmap"], cells: Cell[], palette: Palette): Chart
     yAxis: {
       ...axis(palette),
       type: "category",
-      data: middles(map.intensity_edges, (a, b) => (a + b) / 2),
+      data: middles(map.intensity_edges, (from, to) => ((from + to) / 2).toFixed(2)),
       name: "intensity",
       nameLocation: "middle",
       nameGap: 34,

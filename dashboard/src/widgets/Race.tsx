@@ -123,14 +123,14 @@ function Lane({ row, place, lanes, width, oracle, ratio }: LaneProps) {
       data-scheduler={row.name}
       data-place={place + 1}
     >
-      <span className="w-[23%] min-w-20 shrink-0 truncate text-[0.8125rem]">
+      <span className="w-24 shrink-0 truncate text-[0.8125rem]">
         <SchedulerName name={row.name} />
       </span>
       <span className="relative h-[46%] max-h-6 min-w-0 flex-1 rounded-full bg-sunken">
         <span
-          className="absolute inset-y-0 left-0 rounded-full transition-[width] duration-500"
+          className="absolute inset-y-0 left-0 rounded-full"
           style={{
-            width: `${Math.max(0.6, width * 100)}%`,
+            width: `${Math.max(0.6, width * 100).toFixed(1)}%`,
             background: `linear-gradient(90deg, color-mix(in oklab, ${hue} 35%, transparent), ${hue})`,
             boxShadow: theme === "dark" ? `0 0 18px -4px ${hue}` : "none",
           }}
@@ -138,12 +138,12 @@ function Lane({ row, place, lanes, width, oracle, ratio }: LaneProps) {
         {oracle !== null && (
           <span
             aria-hidden
-            className="absolute -inset-y-1 w-px transition-[left] duration-500"
-            style={{ left: `${oracle * 100}%`, background: colour(ORACLE) }}
+            className="absolute -inset-y-1 w-px"
+            style={{ left: `${(oracle * 100).toFixed(1)}%`, background: colour(ORACLE) }}
           />
         )}
       </span>
-      <span className="num w-[29%] min-w-28 shrink-0 text-right text-[0.8125rem] leading-tight">
+      <span className="num w-19 shrink-0 text-right text-[0.8125rem] leading-tight">
         <span className="font-semibold" data-field="avg_time" data-value={row.avg_time}>
           {row.tasks ? seconds(row.avg_time) : "waiting"}
         </span>

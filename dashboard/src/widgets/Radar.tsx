@@ -66,8 +66,8 @@ function web(name: string, ratios: Ratio[], palette: Palette): ChartOption {
     tooltip: { ...tooltip(palette), trigger: "item" },
     radar: {
       indicator: ratios.map((each) => ({ name: `${each.label}\n${overOracle(each.ratio)}`, max: reach, min: 0 })),
-      radius: "68%",
-      center: ["50%", "56%"],
+      radius: "76%",
+      center: ["50%", "60%"],
       splitNumber: 4,
       axisName: { color: palette.ink, fontSize: 12, lineHeight: 16 },
       splitLine: { lineStyle: { color: palette.line } },

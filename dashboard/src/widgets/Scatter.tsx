@@ -70,7 +70,7 @@ function dots(scatter: Dot[], palette: Palette): ChartOption {
       nameGap: 22,
       axisLabel: { ...axis(palette).axisLabel, formatter: (value: number) => shortCount(value) },
     },
-    yAxis: { ...axis(palette), type: "value", min: 0, max: 1, splitNumber: 4 },
+    yAxis: { ...axis(palette), type: "value", min: 0, max: 1, interval: 0.25 },
     visualMap: { show: false, min: 0, max: 1, dimension: 2, inRange: { color: [palette.cpu, palette.gpu] } },
     series: [
       {

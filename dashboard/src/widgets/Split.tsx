@@ -4,6 +4,7 @@ import { count, percent, seconds } from "../format";
 import { labelOf } from "../schedulers";
 import { type Palette, usePalette } from "../theme";
 import { axis, Chart, type ChartOption, type Column, escapeHtml, SchedulerName, Table, tooltip, Widget } from "../ui";
+import { scaleOf } from "./scale";
 import { nothingYet, useAnalysis } from "./subject";
 
 interface Row {
@@ -50,6 +51,7 @@ function rowsOf(split: Analysis["split"], names?: string[]): Row[] {
 }
 
 function bars(rows: Row[], palette: Palette): ChartOption {
+  const scale = scaleOf("time", Math.max(0, ...rows.map((row) => row.gpu_time + row.cpu_time)));
   const series = (key: "gpu_time" | "cpu_time", name: string, colour: string) => ({
     id: key,
     name,
@@ -57,7 +59,7 @@ function bars(rows: Row[], palette: Palette): ChartOption {
     stack: "time",
     color: colour,
     barMaxWidth: 16,
-    data: rows.map((row) => row[key]),
+    data: rows.map((row) => row[key] / scale.divisor),
     emphasis: { disabled: true },
   });
   return {
@@ -74,7 +76,7 @@ function bars(rows: Row[], palette: Palette): ChartOption {
         return `<b>${escapeHtml(labelOf(row.name))}</b><br>GPU ${seconds(row.gpu_time)} · CPU ${seconds(row.cpu_time)}<br>${percent(share)} of tasks used a GPU`;
       },
     },
-    xAxis: { ...axis(palette), type: "value", splitNumber: 3, axisLabel: { ...axis(palette).axisLabel, formatter: (value: number) => seconds(value) } },
+    xAxis: { ...axis(palette), type: "value", splitNumber: 3, axisLabel: { ...axis(palette).axisLabel, formatter: scale.label } },
     yAxis: { ...axis(palette), type: "category", data: rows.map((row) => labelOf(row.name)), axisLabel: { ...axis(palette).axisLabel, hideOverlap: false, interval: 0 } },
     series: [series("gpu_time", "GPU", palette.gpu), series("cpu_time", "CPU", palette.cpu)],
   };

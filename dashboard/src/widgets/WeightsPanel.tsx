@@ -29,7 +29,7 @@ export function WeightsPanel() {
     <Widget
       id="weights"
       title="What counts"
-      hint="Weigh time, energy and cost. A score of 1 is best in all that counts; Pareto: nobody is better in everything."
+      hint="Score 1 is best in all that counts. Pareto: nobody is better in everything."
       loading={rows.length === 0}
       table={
         <Table

@@ -1,9 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { row } from "../live/samples";
 import { inOrder } from "../ui/Table";
+import { pointsOf } from "./Cumulative";
 import { devicesOf } from "./Devices";
 import { raceOrder } from "./Race";
 import { ratiosTo } from "./Radar";
+import { scaleOf } from "./scale";
 import { winCell } from "./Wins";
 
 describe("the race", () => {
@@ -57,5 +59,27 @@ describe("a sorted table", () => {
     const rows = [{ n: 2 }, { n: null }, { n: 10 }];
     expect(inOrder(rows, columns, { key: "n", descending: false }).map((each) => each.n)).toEqual([2, 10, null]);
     expect(inOrder(rows, columns, { key: "n", descending: true }).map((each) => each.n)).toEqual([10, 2, null]);
+  });
+});
+
+describe("time lost to the Oracle", () => {
+  const series = (tasks: number[], total_time: number[]) => ({ tasks, total_time, total_energy: [], total_cost: [] });
+
+  it("is counted on the same number of tasks, between known points", () => {
+    const oracle = series([10, 30], [1, 5]);
+    expect(pointsOf(series([10, 20, 40], [2, 6, 9]), "total_time", oracle)).toEqual([
+      [10, 1],
+      [20, 3],
+      [40, 4],
+    ]);
+  });
+});
+
+describe("an axis", () => {
+  it("has one unit, of which it holds at least two", () => {
+    expect(scaleOf("time", 119).label(50)).toBe("50 s");
+    expect(scaleOf("time", 1200)).toMatchObject({ divisor: 60 });
+    expect(scaleOf("time", 1200).label(2.5)).toBe("2.5 min");
+    expect(scaleOf("cost", 0.5).label(100_000)).toBe("100,000 µ$");
   });
 });
