@@ -9,11 +9,15 @@ function missing(value: Value): value is null | undefined {
   return value === null || value === undefined || !Number.isFinite(value);
 }
 
+/** Making a formatter costs a hundred times as much as using it. */
+const formatters = Array.from(
+  { length: 10 },
+  (_, decimals) =>
+    new Intl.NumberFormat("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals }),
+);
+
 function grouped(value: number, decimals: number): string {
-  const text = value.toLocaleString("en-US", {
-    minimumFractionDigits: decimals,
-    maximumFractionDigits: decimals,
-  });
+  const text = (formatters[decimals] as Intl.NumberFormat).format(value);
   return text.replace("-", MINUS);
 }
 

@@ -48,6 +48,9 @@ const FONT = '"Geist Variable", system-ui, sans-serif';
 export function Chart({ option, label, onPick, className = "" }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const chart = useRef<echarts.ECharts | null>(null);
+  // What is out of sight is drawn when it comes into sight.
+  const visible = useRef(true);
+  const waiting = useRef<(() => void) | null>(null);
   const pick = useRef(onPick);
   pick.current = onPick;
   const palette = usePalette();
@@ -64,28 +67,37 @@ export function Chart({ option, label, onPick, className = "" }: ChartProps) {
       if (element.clientWidth > 0 && element.clientHeight > 0) made.resize();
     });
     observer.observe(element);
+    const sight = new IntersectionObserver(([entry]) => {
+      visible.current = entry?.isIntersecting ?? true;
+      if (!visible.current) return;
+      waiting.current?.();
+      waiting.current = null;
+    });
+    sight.observe(element);
     return () => {
       observer.disconnect();
+      sight.disconnect();
       made.dispose();
       chart.current = null;
     };
   }, []);
 
   useEffect(() => {
-    // Series that are gone must go; the rest is merged, so that bars move and do not jump.
-    chart.current?.setOption({ ...frame(palette), ...option }, { replaceMerge: ["series"], lazyUpdate: true });
+    const draw = () => {
+      // Series that are gone must go; the rest is merged.
+      chart.current?.setOption({ ...frame(palette), ...option }, { replaceMerge: ["series"], lazyUpdate: true });
+    };
+    if (visible.current) draw();
+    waiting.current = visible.current ? null : draw;
   }, [option, palette]);
 
   return <div ref={box} role="img" aria-label={label} className={`h-full min-h-24 w-full ${className}`} />;
 }
 
 function frame(palette: Palette): ChartOption {
-  const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
   return {
-    animation: !still,
-    animationDuration: 250,
-    animationDurationUpdate: 350,
-    animationEasingUpdate: "cubicOut",
+    // A frame of animation draws a whole canvas, texts and all: twice a second that is a busy core.
+    animation: false,
     textStyle: { fontFamily: FONT, color: palette.muted },
     tooltip: tooltip(palette),
   };

@@ -23,7 +23,8 @@ export interface TableProps<Row> {
   caption: string;
   columns: Column<Row>[];
   rows: Row[];
-  rowKey: (row: Row) => string;
+  /** By place, where all rows change at once: cells are then refilled and not rebuilt. */
+  rowKey: (row: Row, place: number) => string;
   rowAttributes?: (row: Row) => Record<string, string>;
   sort?: Sorting;
   /** Off for tables whose order is the message. */
@@ -78,8 +79,8 @@ export function Table<Row>({
         </tr>
       </thead>
       <tbody>
-        {sorted.map((row) => (
-          <tr key={rowKey(row)} className="hover:bg-sunken" {...rowAttributes?.(row)}>
+        {sorted.map((row, place) => (
+          <tr key={rowKey(row, place)} className="hover:bg-sunken" {...rowAttributes?.(row)}>
             {columns.map((column) => {
               const value = column.value(row);
               return (

@@ -65,7 +65,7 @@ export function Ledger({ only, title = "Ledger" }: { only?: string; title?: stri
   const by = only ?? (asked && names.includes(asked) ? asked : null);
   const status = useParameter("status");
   const before = useParameter("before");
-  const source = useRunPolled<TaskPage>("/tasks", { limit: 50, scheduler: by, status, before });
+  const source = useRunPolled<TaskPage>("/tasks", { limit: 40, scheduler: by, status, before }, 3_000);
   const rows = source.data?.rows ?? [];
   const next = source.data?.next_before ?? null;
   return (
@@ -104,7 +104,7 @@ export function Ledger({ only, title = "Ledger" }: { only?: string; title?: stri
         caption="Recent decisions"
         columns={only ? COLUMNS.filter((column) => column !== SCHEDULER) : COLUMNS}
         rows={rows}
-        rowKey={(row) => `${row.task_id}-${row.scheduler_name}`}
+        rowKey={(_, place) => String(place)}
         rowAttributes={(row) => ({ "data-task": String(row.task_id), "data-scheduler": row.scheduler_name })}
         empty={status || by ? "No task fits these filters." : "No task has been stored yet."}
       />

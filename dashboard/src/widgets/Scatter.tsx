@@ -79,7 +79,6 @@ function dots(scatter: Dot[], palette: Palette): ChartOption {
         data: scatter.map((dot) => [dot.size, dot.compute_intensity, dot.gpu_fraction, dot.memory_required, dot.task_id]),
         symbolSize: (value: number[]) => 4 + Math.min(20, Math.sqrt(value[3] ?? 0) / 6),
         itemStyle: { opacity: 0.7 },
-        animation: false,
       },
     ],
   };
