@@ -107,7 +107,7 @@ function Side({ letter, run, detail, onChoose }: {
       {data && (
         <p className="num text-xs text-muted">
           {dateTime(data.created_at)} · {count(data.tasks)} tasks · {data.spec.workload.preset} · seed {data.spec.seed} ·{" "}
-          <Link view="history" change={{ run: data.run }} className="text-accent hover:underline">
+          <Link view="history" change={{ run: data.run }} className="text-accent underline">
             history
           </Link>
         </p>

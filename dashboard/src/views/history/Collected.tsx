@@ -47,15 +47,15 @@ export function Collected({ detail, models }: { detail: Polled<RunDetail>; model
       {run && (
         <p className="px-2.5 pt-3 text-xs text-muted">
           The same as JSON:{" "}
-          <a className="text-accent hover:underline" href={runPath(run.run)}>
+          <a className="text-accent underline" href={runPath(run.run)}>
             standings
           </a>
           {", "}
-          <a className="text-accent hover:underline" href={runPath(run.run, "/progress", { points: 500 })}>
+          <a className="text-accent underline" href={runPath(run.run, "/progress", { points: 500 })}>
             course
           </a>
           {", "}
-          <a className="text-accent hover:underline" href={`/api/full_history?run=${run.run}`}>
+          <a className="text-accent underline" href={`/api/full_history?run=${run.run}`}>
             training rows
           </a>
           .

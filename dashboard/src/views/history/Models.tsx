@@ -161,10 +161,19 @@ function columns(serving: Record<string, number>, active: boolean, refetch: () =
     },
     { key: "score", header: "Score", numeric: true, value: (row) => row.score, show: (row) => number(row.score, 4) },
     { key: "champion_score", header: "Champion", numeric: true, value: (row) => row.champion_score, show: (row) => number(row.champion_score, 4) },
+    {
+      key: "reason",
+      header: "Reason",
+      value: (row) => row.reason,
+      show: (row) => (
+        <span className="block max-w-80 truncate text-muted" title={row.reason}>
+          {row.reason}
+        </span>
+      ),
+    },
+    { key: "created_at", header: "Made", value: createdAt, show: (row) => <span title={dateTime(createdAt(row))}>{clock(createdAt(row))}</span> },
     { key: "trained_on", header: "Learned from", numeric: true, value: (row) => row.trained_on, show: (row) => count(row.trained_on) },
     { key: "window", header: "Tasks", value: windowOf, hint: "the oldest and the newest task it learned from" },
-    { key: "created_at", header: "Made", value: createdAt, show: (row) => <span title={dateTime(createdAt(row))}>{clock(createdAt(row))}</span> },
-    { key: "reason", header: "Reason", value: (row) => row.reason, show: (row) => <span className="text-muted">{row.reason}</span> },
     ...(active
       ? [
           {

@@ -126,7 +126,7 @@ function MovingRegret({ source }: { source: Polled<Progress> }) {
       colour: palette.colour(name),
       points: stretches.map(({ tasks, ratio }): [number, number] => [tasks, ratio]),
     }));
-    return lines(curves, { palette, format: overOracle, level: { value: 1, label: "Oracle" } });
+    return lines(curves, { palette, format: overOracle, tick: overOracleTick, level: { value: 1, label: "" } });
   }, [found, palette]);
   const rows: RegretRow[] = found.map(({ name, stretches }) => ({
     name,
@@ -147,6 +147,12 @@ function MovingRegret({ source }: { source: Polled<Progress> }) {
       <Chart option={option} label={`${METRICS[metric].label} over the Oracle's in each stretch of the run`} />
     </Widget>
   );
+}
+
+/** Round steps want no more digits than they have. */
+function overOracleTick(ratio: number): string {
+  const more = Number(((ratio - 1) * 100).toFixed(2));
+  return more === 0 ? "Oracle" : `${more > 0 ? "+" : "−"}${Math.abs(more)} %`;
 }
 
 function regretEmpty(known: boolean, oracle: boolean, any: boolean): string | false {

@@ -78,8 +78,8 @@ function bars(rows: TaskResult[], palette: Palette): ChartOption {
       axisLabel: { color: palette.ink, fontSize: 12 },
     },
     series: [
-      part("GPU part", "gpu_time", palette.colour("gpu_only")),
-      part("CPU part", "cpu_time", palette.colour("cpu_only")),
+      part("GPU part", "gpu_time", palette.gpu),
+      part("CPU part", "cpu_time", palette.cpu),
     ],
   };
 }

@@ -25,7 +25,7 @@ export function Features({ source }: { source: Polled<TaskDetail> }) {
           <p className="flex flex-wrap gap-x-2 px-1 pt-3 text-xs text-muted">
             {task.dependencies.length ? "Waits for" : "Waits for no other task."}
             {task.dependencies.map((parent) => (
-              <Link key={parent} view="task" change={{ task: parent }} className="num text-accent hover:underline">
+              <Link key={parent} view="task" change={{ task: parent }} className="num text-accent underline">
                 #{count(parent)}
               </Link>
             ))}
@@ -75,8 +75,8 @@ function Bars({ physics }: { physics: TaskDetail["physics"] }) {
   const palette = usePalette();
   const longest = Math.max(physics.cpu_seconds, physics.gpu_seconds) || 1;
   const bars = [
-    { label: "CPU", value: physics.cpu_seconds, colour: palette.colour("cpu_only") },
-    { label: "GPU", value: physics.gpu_seconds, colour: palette.colour("gpu_only") },
+    { label: "CPU", value: physics.cpu_seconds, colour: palette.cpu },
+    { label: "GPU", value: physics.gpu_seconds, colour: palette.gpu },
   ];
   return (
     <ul className="flex flex-col gap-2 px-1 pt-1">
