@@ -48,33 +48,31 @@ def install(app: FastAPI, settings: Settings) -> None:
 
     @app.api_route("/assets/{path:path}", methods=["GET", "HEAD"], include_in_schema=False)
     async def asset(path: str) -> Response:
-        return _file(_inside(folder, f"assets/{path}"), FOREVER)
+        return _file(_found(folder, f"assets/{path}"), FOREVER)
 
     @app.api_route("/{path:path}", methods=["GET", "HEAD"], include_in_schema=False)
     async def page(request: Request, path: str) -> Response:
         if path.partition("/")[0] in INTERFACE:
             raise HTTPException(404, "Not Found")
-        index = folder / INDEX
         wanted = "text/html" in request.headers.get("accept", "")
-        if wanted and index.is_file() and not (folder / path).is_file():
-            return _file(index, ASK_FIRST)
-        return _file(_inside(folder, path), ASK_FIRST)
+        view = _found(folder, INDEX) if wanted else None
+        return _file(_found(folder, path) or view, ASK_FIRST)
 
     app.add_middleware(SafeHeaders)
 
 
-def _inside(folder: Path, path: str) -> Path:
-    """A file of the folder; anything else, and whatever leads out of it, is not found."""
+def _found(folder: Path, path: str) -> Path | None:
+    """A file of the folder; nothing that leads out of it."""
     try:
         found = (folder / path).resolve()
-        if found.is_relative_to(folder) and found.is_file():
-            return found
+        return found if found.is_relative_to(folder) and found.is_file() else None
     except (OSError, ValueError):  # a name too long, or with a zero byte
-        pass
-    raise HTTPException(404, "Not Found")
+        return None
 
 
-def _file(path: Path, cache: str) -> Response:
+def _file(path: Path | None, cache: str) -> Response:
+    if path is None:
+        raise HTTPException(404, "Not Found")
     return FileResponse(path, headers={"Cache-Control": cache})
 
 
