@@ -1,7 +1,6 @@
 import { Suspense, useEffect } from "react";
 import { isActive, useRuns } from "./api/runs";
 import { feed, useLink, useLive, useRun } from "./live";
-import { FreshnessBanner } from "./shell/ConnectionBadge";
 import { Fault } from "./shell/Fault";
 import { Header } from "./shell/Header";
 import { Navigation } from "./shell/Navigation";
@@ -35,7 +34,6 @@ export function App() {
       </aside>
       <div className="min-w-0 pb-20 md:pb-6">
         <Header />
-        <FreshnessBanner />
         <main id="content" tabIndex={-1} className="px-3 pt-3 outline-none md:px-5 md:pt-4">
           <Fault key={view}>
             <Suspense fallback={<Skeleton />}>

@@ -39,7 +39,14 @@ export interface Palette {
   bad: string;
   gpu: string;
   cpu: string;
+  /** Pixels of small text on a canvas; it grows with the page's text on a wall. */
+  small: number;
   colour: (scheduler: string) => string;
+}
+
+/** How much larger than usual the page's text is. */
+export function textScale(): number {
+  return parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
 }
 
 /** Read from the style sheet, so that a colour is written down once. */
@@ -62,6 +69,7 @@ export function usePalette(): Palette {
       bad: token("bad"),
       gpu: token("gpu"),
       cpu: token("cpu"),
+      small: 11 * textScale(),
       colour: (scheduler: string) => colourOf(scheduler, name),
     };
   }, [name]);

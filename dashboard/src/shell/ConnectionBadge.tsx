@@ -53,7 +53,7 @@ export function FreshnessBanner() {
   const old = connection === "stale" || connection === "reconnecting" || connection === "offline";
   if (!old || at === 0) return null;
   return (
-    <p data-testid="freshness" className="border-b border-warn/30 bg-warn/10 px-4 py-1.5 text-center text-xs text-warn">
+    <p data-testid="freshness" className="absolute inset-x-0 top-full border-b border-warn/30 bg-[color-mix(in_oklab,var(--warn)_14%,var(--ground))] px-4 py-1 text-center text-xs text-warn">
       {WORDS[connection].meaning} What you see is from {new Date(at * 1000).toLocaleTimeString("en-GB")}.
     </p>
   );

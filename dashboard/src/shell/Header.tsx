@@ -3,7 +3,7 @@ import { count, perSecond } from "../format";
 import { useLive } from "../live";
 import { toggleTheme, useTheme } from "../theme";
 import { Button } from "../ui/Button";
-import { ConnectionBadge } from "./ConnectionBadge";
+import { ConnectionBadge, FreshnessBanner } from "./ConnectionBadge";
 import { Controls } from "./Controls";
 import { RunPicker } from "./RunPicker";
 import { Settings } from "./Settings";
@@ -20,6 +20,7 @@ export function Header() {
         <div className="min-w-0 max-md:flex-1">
           <RunPicker />
         </div>
+        <span aria-hidden className="order-2 basis-full md:hidden" />
         <div className="max-md:order-3">
           <Controls />
         </div>
@@ -32,6 +33,7 @@ export function Header() {
           <ThemeSwitch />
         </div>
       </div>
+      <FreshnessBanner />
     </header>
   );
 }

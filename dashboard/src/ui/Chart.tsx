@@ -9,7 +9,6 @@ import {
   VisualMapComponent,
 } from "echarts/components";
 import * as echarts from "echarts/core";
-import { LabelLayout } from "echarts/features";
 import { CanvasRenderer } from "echarts/renderers";
 import type { EChartsOption } from "echarts/types/dist/shared";
 import { useEffect, useRef } from "react";
@@ -28,7 +27,6 @@ echarts.use([
   RadarComponent,
   TooltipComponent,
   VisualMapComponent,
-  LabelLayout,
   CanvasRenderer,
 ]);
 
@@ -107,7 +105,7 @@ export function tooltip(palette: Palette) {
   return {
     backgroundColor: palette.surface,
     borderColor: palette.line,
-    textStyle: { color: palette.ink, fontSize: 12, fontFamily: FONT },
+    textStyle: { color: palette.ink, fontSize: palette.small * 1.1, fontFamily: FONT },
     padding: [8, 10],
     confine: true,
     transitionDuration: 0,
@@ -119,9 +117,9 @@ export function axis(palette: Palette) {
   return {
     axisLine: { show: false },
     axisTick: { show: false },
-    axisLabel: { color: palette.muted, fontSize: 11, hideOverlap: true },
+    axisLabel: { color: palette.muted, fontSize: palette.small, hideOverlap: true },
     splitLine: { lineStyle: { color: palette.line } },
-    nameTextStyle: { color: palette.faint, fontSize: 11 },
+    nameTextStyle: { color: palette.faint, fontSize: palette.small },
   };
 }
 

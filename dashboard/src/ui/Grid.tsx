@@ -4,6 +4,7 @@ import GridLayout, { type Layout, type LayoutItem, useContainerWidth, verticalCo
 import { moveElement } from "react-grid-layout/core";
 import "react-grid-layout/css/styles.css";
 import "react-resizable/css/styles.css";
+import { textScale } from "../theme";
 import { Button } from "./Button";
 import { PlacementContext } from "./Widget";
 
@@ -33,7 +34,8 @@ const STACKED_ROWS = 10;
 /** Widgets that people may move and resize; where they put them is kept in their browser. */
 export function Grid({ id, arrangements, widgets, toolbar }: GridProps) {
   const { width, containerRef, mounted } = useContainerWidth({ measureBeforeMount: true });
-  const scale = rootScale();
+  // Rows follow the text size, which is larger on a wall.
+  const scale = textScale();
   const arrangement = arrangements.find((each) => width >= each.from * scale);
   return (
     <div ref={containerRef}>
@@ -43,11 +45,6 @@ export function Grid({ id, arrangements, widgets, toolbar }: GridProps) {
       {mounted && !arrangement && <Stacked arrangements={arrangements} widgets={widgets} toolbar={toolbar} />}
     </div>
   );
-}
-
-/** Rows follow the text size, which is larger on a wall. */
-function rootScale(): number {
-  return parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
 }
 
 interface ArrangedProps {

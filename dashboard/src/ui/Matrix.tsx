@@ -54,7 +54,8 @@ export function Matrix({ caption, rows, columns, cell }: MatrixProps) {
 
 function Cell({ column, cell }: { column: string; cell: MatrixCell | null }) {
   if (!cell) return <td className="rounded-[4px] bg-sunken" />;
-  const strength = Math.round(Math.min(1, Math.abs(cell.shade)) * 72);
+  // Never so strong that the number on it cannot be read.
+  const strength = Math.round(Math.min(1, Math.abs(cell.shade)) * 48);
   const side = cell.shade < 0 ? SIDES.negative : SIDES.positive;
   return (
     <td

@@ -43,9 +43,9 @@ export function Widget(props: WidgetProps) {
       className={`glass flex h-full min-h-0 flex-col rounded-[14px] [content-visibility:auto] ${className}`}
     >
       <header className="px-4 pt-3 pb-2">
-        <div className="flex min-h-8 items-center gap-2">
+        <div className="flex min-h-8 flex-wrap items-center justify-end gap-x-2 gap-y-1">
           <Handle id={id} title={title} />
-          <h2 id={heading} className="min-w-0 flex-1 truncate text-[0.9375rem] leading-6 font-semibold tracking-tight" title={title}>
+          <h2 id={heading} className="min-w-0 grow basis-36 truncate text-[0.9375rem] leading-6 font-semibold tracking-tight" title={title}>
             {title}
           </h2>
           {source?.stale && (
@@ -75,14 +75,24 @@ export function Widget(props: WidgetProps) {
   );
 }
 
-function Body({ source, loading, empty, table, scroll, children, asTable }: WidgetProps & { asTable: boolean }) {
+function Body({ title, source, loading, empty, table, scroll, children, asTable }: WidgetProps & { asTable: boolean }) {
   if (source?.error && source.data === null) {
     return <Failure message={source.error.message} retry={source.refetch} />;
   }
   if (loading || source?.loading) return <Skeleton />;
   if (empty) return <Empty>{empty}</Empty>;
-  if (asTable && table !== undefined) return <div className="min-h-0 flex-1 overflow-auto px-2 pb-2">{table}</div>;
-  return <div className={`min-h-0 flex-1 px-3 pb-3 ${scroll ? "overflow-auto" : "overflow-hidden"}`}>{children}</div>;
+  if (asTable && table !== undefined) return <Scroll label={title}>{table}</Scroll>;
+  if (scroll) return <Scroll label={title}>{children}</Scroll>;
+  return <div className="min-h-0 flex-1 overflow-hidden px-3 pb-3">{children}</div>;
+}
+
+/** Can be reached and scrolled by keyboard. */
+function Scroll({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <div tabIndex={0} role="group" aria-label={label} className="min-h-0 flex-1 overflow-auto rounded-lg px-3 pb-3 -outline-offset-2!">
+      {children}
+    </div>
+  );
 }
 
 function Handle({ id, title }: { id: string; title: string }) {

@@ -74,7 +74,7 @@ function Field({ names, chosen }: { names: string[]; chosen: string }) {
               style={{
                 borderColor: on ? colour : "var(--line)",
                 background: on ? `color-mix(in oklab, ${colour} 16%, transparent)` : "transparent",
-                color: on ? colour : "var(--muted)",
+                color: on ? "var(--ink)" : "var(--muted)",
               }}
             >
               {labelOf(name)}

@@ -20,7 +20,7 @@ export function Correlation({ fixed = false }: { fixed?: boolean }) {
   return (
     <Widget
       id="correlation"
-      title={data ? `What moves with what: ${labelOf(data.scheduler)}` : "What moves with what"}
+      title={fixed && data ? `What moves with what: ${labelOf(data.scheduler)}` : "What moves with what"}
       hint="Correlation over the newest tasks, −1 to 1. A good policy's GPU share rises with intensity and falls with memory."
       source={source}
       empty={nothingYet(data)}

@@ -37,10 +37,8 @@ export function Cumulative({ names: only }: { names?: string[] }) {
   const all = useSchedulers();
   const palette = usePalette();
   const names = useMemo(() => all.filter((name) => !only || only.includes(name)), [all, only]);
-  const option = useMemo(
-    () => (source.data ? lines(source.data, names, view, palette) : {}),
-    [source.data, names, view, palette],
-  );
+  const curves = useMemo(() => (source.data ? curvesOf(source.data, names, view) : []), [source.data, names, view]);
+  const option = useMemo(() => lines(curves, view, palette), [curves, view, palette]);
   const none = source.data && !names.some((name) => source.data?.schedulers[name]?.tasks.length);
   return (
     <Widget
@@ -59,7 +57,12 @@ export function Cumulative({ names: only }: { names?: string[] }) {
       }
       table={source.data ? <Totals progress={source.data} names={names} /> : undefined}
     >
-      <Chart option={option} label={`${view.title} of ${names.length} schedulers over their tasks`} />
+      <div className="flex h-full gap-1">
+        <div className="min-w-0 flex-1">
+          <Chart option={option} label={`${view.title} of ${names.length} schedulers over their tasks`} />
+        </div>
+        <Finish curves={curves} show={view.show} />
+      </div>
     </Widget>
   );
 }
@@ -81,16 +84,43 @@ function totalAt(series: ProgressSeries, of: Total, task: number): number {
   return to === from ? end : start + ((end - start) * (task - from)) / (to - from);
 }
 
-function lines(progress: Progress, names: string[], view: View, palette: Palette): ChartOption {
+interface Curve {
+  name: string;
+  points: [number, number][];
+  last: number;
+}
+
+function curvesOf(progress: Progress, names: string[], view: View): Curve[] {
   const oracle = view.lost ? progress.schedulers[ORACLE] : undefined;
-  const shown = names.flatMap((name) => {
+  return names.flatMap((name) => {
     const series = progress.schedulers[name];
-    return series?.tasks.length ? [{ name, points: pointsOf(series, view.of, oracle) }] : [];
+    if (!series?.tasks.length) return [];
+    const points = pointsOf(series, view.of, oracle);
+    return [{ name, points, last: points.at(-1)?.[1] ?? 0 }];
   });
-  const highest = Math.max(0, ...shown.map(({ points }) => points.at(-1)?.[1] ?? 0));
-  const scale = scaleOf(view.quantity, highest);
+}
+
+/** The legend, in the order in which the curves end. */
+function Finish({ curves, show }: { curves: Curve[]; show: (value: number) => string }) {
+  const order = [...curves].sort((left, right) => right.last - left.last);
+  return (
+    <ol className="flex w-28 shrink-0 flex-col justify-center gap-1.5 text-xs">
+      {order.map((curve) => (
+        <li key={curve.name} className="num leading-tight" data-scheduler={curve.name}>
+          <SchedulerName name={curve.name} />
+          <span className="block pl-4 text-[0.6875rem] text-muted" data-value={curve.last}>
+            {show(curve.last)}
+          </span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function lines(curves: Curve[], view: View, palette: Palette): ChartOption {
+  const scale = scaleOf(view.quantity, Math.max(0, ...curves.map((curve) => curve.last)));
   return {
-    grid: { left: 8, right: 96, top: 12, bottom: 4, containLabel: true },
+    grid: { left: 4, right: 14, top: 12, bottom: 4, containLabel: true },
     tooltip: {
       ...tooltip(palette),
       trigger: "axis",
@@ -106,10 +136,11 @@ function lines(progress: Progress, names: string[], view: View, palette: Palette
     yAxis: {
       ...axis(palette),
       type: "value",
+      min: 0,
       splitNumber: 4,
       axisLabel: { ...axis(palette).axisLabel, formatter: scale.label },
     },
-    series: shown.map(({ name, points }) => {
+    series: curves.map(({ name, points }) => {
       const colour = palette.colour(name);
       return {
         id: name,
@@ -119,8 +150,6 @@ function lines(progress: Progress, names: string[], view: View, palette: Palette
         data: points.map(([task, total]) => [task, total / scale.divisor]),
         color: colour,
         lineStyle: { width: name === ORACLE ? 1.5 : 2, type: name === ORACLE ? ("dashed" as const) : ("solid" as const) },
-        endLabel: { show: true, formatter: labelOf(name), color: colour, fontSize: 11, padding: [2, 0], distance: 6 },
-        labelLayout: { moveOverlap: "shiftY" as const },
         emphasis: { disabled: true },
       };
     }),

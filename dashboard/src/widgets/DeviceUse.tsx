@@ -40,7 +40,7 @@ export function DeviceUse({ fixed = false }: { fixed?: boolean }) {
   return (
     <Widget
       id="utilization"
-      title={data ? `Devices at work: ${labelOf(data.scheduler)}` : "Devices at work"}
+      title={fixed && data ? `Devices at work: ${labelOf(data.scheduler)}` : "Devices at work"}
       hint="Devices with work over the last 60 simulated seconds, stacked. Good is even GPUs and no device that is always full."
       source={source}
       empty={data && data.devices.length === 0 ? "No task has run yet." : undefined}
@@ -82,7 +82,7 @@ function areas(use: Utilization, palette: Palette): ChartOption {
       itemWidth: 10,
       itemHeight: 10,
       itemGap: 12,
-      textStyle: { color: palette.muted, fontSize: 11 },
+      textStyle: { color: palette.muted, fontSize: palette.small },
     },
     tooltip: {
       ...tooltip(palette),

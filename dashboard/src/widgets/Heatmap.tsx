@@ -32,7 +32,7 @@ export function Heatmap({ fixed = false }: { fixed?: boolean }) {
   return (
     <Widget
       id="heatmap"
-      title={data ? `Where the GPU wins: ${labelOf(data.scheduler)}` : "Where the GPU wins"}
+      title={fixed && data ? `Where the GPU wins: ${labelOf(data.scheduler)}` : "Where the GPU wins"}
       hint="Mean share sent to a GPU, by task size and intensity. Choose the Oracle to see what is right; a good policy looks alike."
       source={source}
       empty={nothingYet(data)}
@@ -96,7 +96,7 @@ function tiles(map: Analysis["heatmap"], cells: Cell[], palette: Palette): Chart
       itemHeight: 110,
       itemWidth: 10,
       text: ["GPU", "CPU"],
-      textStyle: { color: palette.muted, fontSize: 11 },
+      textStyle: { color: palette.muted, fontSize: palette.small },
       inRange: { color: [palette.cpu, palette.theme === "dark" ? "#3a3f55" : "#d9dbe6", palette.gpu] },
     },
     series: [

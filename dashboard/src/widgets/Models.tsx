@@ -43,7 +43,7 @@ export function Models({ learner }: { learner: string }) {
 function scores(models: ModelRow[], colour: string, palette: Palette): ChartOption {
   return {
     grid: { left: 8, right: 14, top: 26, bottom: 4, containLabel: true },
-    legend: { top: 0, left: 4, itemWidth: 14, itemHeight: 8, textStyle: { color: palette.muted, fontSize: 11 } },
+    legend: { top: 0, left: 4, itemWidth: 14, itemHeight: 8, textStyle: { color: palette.muted, fontSize: palette.small } },
     tooltip: {
       ...tooltip(palette),
       trigger: "axis",

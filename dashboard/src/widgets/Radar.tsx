@@ -69,7 +69,7 @@ function web(name: string, ratios: Ratio[], palette: Palette): ChartOption {
       radius: "76%",
       center: ["50%", "60%"],
       splitNumber: 4,
-      axisName: { color: palette.ink, fontSize: 12, lineHeight: 16 },
+      axisName: { color: palette.ink, fontSize: palette.small * 1.1, lineHeight: 16 },
       splitLine: { lineStyle: { color: palette.line } },
       splitArea: { show: false },
       axisLine: { lineStyle: { color: palette.line } },

@@ -64,7 +64,7 @@ function bars(rows: Row[], palette: Palette): ChartOption {
   });
   return {
     grid: { left: 8, right: 14, top: 24, bottom: 2, containLabel: true },
-    legend: { top: 0, left: 4, icon: "roundRect", itemWidth: 10, itemHeight: 10, textStyle: { color: palette.muted, fontSize: 11 } },
+    legend: { top: 0, left: 4, icon: "roundRect", itemWidth: 10, itemHeight: 10, textStyle: { color: palette.muted, fontSize: palette.small } },
     tooltip: {
       ...tooltip(palette),
       trigger: "axis",
