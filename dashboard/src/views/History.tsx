@@ -26,7 +26,7 @@ function Course({ run }: { run: string }) {
   const detail = usePolled<RunDetail>(runPath(run), 3_000);
   const state = detail.data?.state ?? null;
   const every = paceOf(state);
-  const models = useModels(run, every);
+  const models = useModels(run, Math.max(every, 10_000));
   if (detail.error && detail.data === null) return <Empty>{detail.error.message}</Empty>;
   return (
     <>

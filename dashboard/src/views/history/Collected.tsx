@@ -4,6 +4,7 @@ import type { Polled } from "../../api/usePolled";
 import { count, percent, seconds } from "../../format";
 import { ORACLE } from "../../schedulers";
 import { type Column, Link, SchedulerName, Stat, Table, Widget } from "../../ui";
+import { MOST_MODELS } from "./Models";
 
 type Row = Standing & { name: string };
 
@@ -35,7 +36,7 @@ export function Collected({ detail, models }: { detail: Polled<RunDetail>; model
           value={count(run?.schedulers[ORACLE]?.results ?? 0)}
           note="the Oracle's answers"
         />
-        <Stat label="Models made" value={count(made?.length)} raw={made?.length} note={`${count(shipped)} shipped`} />
+        <Stat label="Models made" value={madeText(made)} raw={made?.length} note={`${count(shipped)} shipped`} />
       </dl>
       <Table
         caption="Results by scheduler"
@@ -63,6 +64,11 @@ export function Collected({ detail, models }: { detail: Polled<RunDetail>; model
       )}
     </Widget>
   );
+}
+
+/** The list of models is cut; a full list is at least that many. */
+function madeText(made: ModelRow[] | null): string {
+  return made && made.length >= MOST_MODELS ? `${count(made.length)}+` : count(made?.length);
 }
 
 function share(part: number, whole: number): string {

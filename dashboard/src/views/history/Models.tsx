@@ -9,7 +9,8 @@ import { type Palette, usePalette } from "../../theme";
 import { axis, Badge, Button, Chart, type ChartOption, type Column, escapeHtml, SchedulerName, Select, Table, toast, Widget } from "../../ui";
 import { createdAt, inService, judged, learnersOf, measureOf, type Measure } from "./versions";
 
-const MOST_MODELS = 500;
+/** The whole of a short run; of one that goes on for days, the last hours. */
+export const MOST_MODELS = 300;
 const MOST_ROWS = 100;
 
 export function useModels(run: string, every: number): Polled<ModelRow[]> {

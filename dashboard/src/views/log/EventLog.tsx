@@ -1,5 +1,5 @@
 import { ArrowUp, Pause, Play } from "lucide-react";
-import { type ReactNode, type UIEvent, useMemo, useState } from "react";
+import { type ReactNode, type UIEvent, useMemo, useRef, useState } from "react";
 import { useRuns } from "../../api/runs";
 import type { ArenaEvent } from "../../api/types";
 import { clock, dateTime } from "../../format";
@@ -32,6 +32,7 @@ export function EventLog() {
 }
 
 function List({ run, kind }: { run: string | null; kind: string | null }) {
+  const box = useRef<HTMLDivElement>(null);
   const [paused, setPaused] = useState(false);
   const [scrolled, setScrolled] = useState(false);
   const [text, setText] = useState("");
@@ -39,6 +40,12 @@ function List({ run, kind }: { run: string | null; kind: string | null }) {
   const { source, shown, waiting, older } = useEvents(run, kind, paused || scrolled);
   const found = useMemo(() => matching(shown, { service, text }), [shown, service, text]);
   const services = choices(shown.map((event) => event.service), service);
+  const kinds = choices([...KINDS, ...shown.map((event) => event.kind)], kind ?? "");
+  const follow = () => {
+    setPaused(false);
+    setScrolled(false);
+    box.current?.scrollTo(0, 0);
+  };
   const onScroll = (event: UIEvent<HTMLElement>) => setScrolled(event.currentTarget.scrollTop > 24);
   return (
     <Widget
@@ -59,11 +66,11 @@ function List({ run, kind }: { run: string | null; kind: string | null }) {
       }
     >
       <div className="flex h-full min-h-0 flex-col gap-3">
-        <Filters kind={kind} services={services} service={service} text={text} onText={setText} />
+        <Filters kind={kind} kinds={kinds} services={services} service={service} text={text} onText={setText} />
         <div className="relative min-h-0 flex-1">
-          {waiting > 0 && <Waiting count={waiting} onShow={() => { setPaused(false); setScrolled(false); document.getElementById("event-list")?.scrollTo(0, 0); }} />}
+          {waiting > 0 && <Waiting count={waiting} onShow={follow} />}
           <div
-            id="event-list"
+            ref={box}
             className="h-full overflow-auto rounded-lg"
             tabIndex={0}
             role="region"
@@ -86,6 +93,7 @@ function List({ run, kind }: { run: string | null; kind: string | null }) {
 
 function Filters(props: {
   kind: string | null;
+  kinds: string[];
   service: string;
   services: string[];
   text: string;
@@ -93,7 +101,7 @@ function Filters(props: {
 }) {
   const runs = useRuns().data ?? [];
   const scope = useParameter("events") ?? "";
-  const { kind, service, services, text, onText } = props;
+  const { kind, kinds, service, services, text, onText } = props;
   const offered = runs.map((each) => ({ value: each.run, label: runLabel(each) }));
   const missing = scope && scope !== "run" && !runs.some((each) => each.run === scope);
   return (
@@ -113,7 +121,7 @@ function Filters(props: {
       <Select
         label="Kind"
         value={kind ?? ""}
-        choices={[{ value: "", label: "All kinds" }, ...choices(KINDS, kind ?? "").map(plain)]}
+        choices={[{ value: "", label: "All kinds" }, ...kinds.map(plain)]}
         onChoose={(value) => setParameters({ kind: value })}
       />
       <Select

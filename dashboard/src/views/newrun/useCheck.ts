@@ -5,6 +5,7 @@ import type { RunSpec, SpecCheck } from "../../api/types";
 import type { Draft } from "./draft";
 
 const DEBOUNCE_MS = 250;
+const RETRY_MS = 3_000;
 
 export interface Check {
   /** The answer is about the draft as it is now. */
@@ -35,9 +36,10 @@ export function useCheck(draft: Draft): Check {
         answered({ ok, problems, spec, failure: null });
       } catch (error) {
         answered({ ok: false, problems: [], failure: error instanceof Error ? error.message : String(error) });
+        if (!controller.signal.aborted) timer = setTimeout(() => void ask(), RETRY_MS);
       }
     };
-    const timer = setTimeout(() => void ask(), DEBOUNCE_MS);
+    let timer = setTimeout(() => void ask(), DEBOUNCE_MS);
     return () => {
       clearTimeout(timer);
       controller.abort();
