@@ -40,7 +40,7 @@ export function Widget(props: WidgetProps) {
     <section
       data-testid={`widget-${id}`}
       aria-labelledby={heading}
-      className={`glass flex h-full min-h-0 flex-col rounded-[14px] [content-visibility:auto] ${className}`}
+      className={`glass flex h-full min-h-0 flex-col rounded-[14px] [contain-intrinsic-size:auto_24rem] [content-visibility:auto] ${className}`}
     >
       <header className="px-4 pt-3 pb-2">
         <div className="flex min-h-8 flex-wrap items-center justify-end gap-x-2 gap-y-1">
