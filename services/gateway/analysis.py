@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
+from services.gateway.shapes import example
 from shared.tasks import Floats
 
 SIZE_BINS = 20
@@ -75,7 +76,33 @@ class Split(BaseModel):
 class Analysis(BaseModel):
     """The newest tasks that every scheduler has a result for."""
 
-    model_config = ConfigDict(json_schema_extra={"description": "of the newest common tasks"})
+    model_config = example(
+        run="1116-081502-6a1f",
+        scheduler="oracle",
+        window={"first": 0, "last": 400, "tasks": 400},
+        sizes={"edges": [25.0, 200.0, 1600.0], "counts": [190, 210]},
+        wins={
+            "names": ["greedy", "oracle"],
+            "matrix": [[None, 0.0], [0.98, None]],
+            "ties": [[None, 0.02], [0.02, None]],
+        },
+        correlation={"names": ["size", "time"], "matrix": [[1.0, 0.91], [0.91, 1.0]]},
+        heatmap={
+            "size_edges": [25.0, 200.0, 1600.0],
+            "intensity_edges": [0.0, 1.0],
+            "cells": [[{"tasks": 190, "gpu_share": 0.21}, {"tasks": 210, "gpu_share": 0.74}]],
+        },
+        scatter=[
+            {
+                "task_id": 399,
+                "size": 172.1,
+                "compute_intensity": 0.85,
+                "memory_required": 377.0,
+                "gpu_fraction": 1.0,
+            }
+        ],
+        split={"oracle": {"gpu_time": 14.1, "cpu_time": 21.3, "gpu_tasks": 205, "tasks": 400}},
+    )
 
     run: str
     scheduler: str = Field(description="whose shares, times, energy and cost are looked at")

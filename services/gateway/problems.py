@@ -22,6 +22,36 @@ STATUS: dict[type[ArenaError], tuple[int, str]] = {
     Unavailable: (503, "A part of the arena does not answer"),
 }
 
+# What a failed call answers, for the interface's description.
+DESCRIBED: dict[str, Any] = {
+    "description": "A problem (RFC 9457)",
+    "content": {
+        "application/problem+json": {
+            "schema": {
+                "type": "object",
+                "required": ["type", "title", "status", "detail"],
+                "properties": {
+                    "type": {"type": "string"},
+                    "title": {"type": "string"},
+                    "status": {"type": "integer"},
+                    "detail": {"type": "string"},
+                    "problems": {
+                        "type": "array",
+                        "items": {"type": "string"},
+                        "description": "a line for each field that is wrong",
+                    },
+                },
+            },
+            "example": {
+                "type": "about:blank",
+                "title": "Not found",
+                "status": 404,
+                "detail": "no run 'none'",
+            },
+        }
+    },
+}
+
 
 def problem(status: int, title: str, detail: str, problems: list[str] | None = None) -> Response:
     body: dict[str, Any] = {"type": "about:blank", "title": title, "status": status}

@@ -29,6 +29,7 @@ class Recent:
         known = self._answers.get(key)
         if known is None or not self._fresh(*known):
             task: asyncio.Task[Answer] = asyncio.create_task(_run(make))
+            task.add_done_callback(_hear_out)
             known = self._answers[key] = (time.monotonic(), task)
             self._answers.move_to_end(key)
             while len(self._answers) > self._most:
@@ -46,3 +47,9 @@ class Recent:
 
 async def _run(make: Callable[[], Awaitable[Answer]]) -> Answer:
     return await make()
+
+
+def _hear_out(task: asyncio.Task[Any]) -> None:
+    """A failure that everybody walked away from is no news for the log."""
+    if not task.cancelled():
+        task.exception()

@@ -11,7 +11,7 @@ from shared.runs import RunState
 from shared.tasks import LARGEST
 
 
-def _example(**fields: Any) -> ConfigDict:
+def example(**fields: Any) -> ConfigDict:
     """One example for the interface's description."""
     return ConfigDict(json_schema_extra={"example": fields})
 
@@ -54,9 +54,38 @@ OneOrMany = Annotated[
 
 
 class Accepted(BaseModel):
+    model_config = example(run="1116-081502-6a1f", batch=412, task_ids=[8240])
+
     run: str
     batch: int
     task_ids: list[int]
+
+
+RUN: dict[str, Any] = {
+    "run": "1116-081502-6a1f",
+    "name": "overlap on a small node",
+    "state": "running",
+    "created_at": 1794816902.5,
+    "updated_at": 1794816902.5,
+    "spec": {"seed": 42, "pace": 20.0, "schedulers": ["greedy", "oracle"]},
+}
+STANDING: dict[str, Any] = {
+    "results": 400,
+    "failed": 0,
+    "gpu_tasks": 212,
+    "total_time": 46.1,
+    "avg_time": 0.115,
+    "avg_wait": 0.02,
+    "makespan": 101.7,
+    "avg_energy": 4.9,
+    "avg_cost": 8.1e-6,
+    "total_energy": 1960.2,
+    "total_cost": 0.0032,
+    "clock": 99.8,
+    "cpu_busy": [28.4],
+    "gpu_busy": [4.6, 4.1, 4.5, 4.5],
+    "vs_oracle": 1.3,
+}
 
 
 class SchedulerStanding(BaseModel):
@@ -82,6 +111,8 @@ class SchedulerStanding(BaseModel):
 
 
 class Run(BaseModel):
+    model_config = example(**RUN)
+
     run: str
     name: str
     state: RunState
@@ -91,11 +122,24 @@ class Run(BaseModel):
 
 
 class RunDetail(Run):
+    model_config = example(**RUN, tasks=400, schedulers={"greedy": STANDING})
+
     tasks: int = Field(description="tasks sent so far")
     schedulers: dict[str, SchedulerStanding]
 
 
 class Status(BaseModel):
+    model_config = example(
+        is_running=True,
+        tasks_processed=400,
+        run="1116-081502-6a1f",
+        state="running",
+        tasks_sent=402,
+        schedulers={"greedy": STANDING},
+        lag={"tasks/scheduler-greedy": 0, "results/recorder": 2},
+        rejected=0,
+    )
+
     is_running: bool
     tasks_processed: int = Field(description="tasks that every scheduler has a stored result for")
     run: str | None = None
@@ -114,6 +158,14 @@ class Part(BaseModel):
 
 
 class Health(BaseModel):
+    model_config = example(
+        status="degraded",
+        nats={"ok": True, "problem": None},
+        clickhouse={"ok": True, "problem": None},
+        services=[],
+        missing=["scheduler oracle"],
+    )
+
     status: str
     nats: Part
     clickhouse: Part
@@ -122,6 +174,8 @@ class Health(BaseModel):
 
 
 class Deleted(BaseModel):
+    model_config = example(runs=3)
+
     runs: int
 
 
@@ -132,7 +186,7 @@ class Rollback(BaseModel):
 
 
 class Scheduler(BaseModel):
-    model_config = _example(
+    model_config = example(
         name="greedy", deployed=3, description="The GPU's share is the compute intensity."
     )
 
@@ -142,121 +196,27 @@ class Scheduler(BaseModel):
 
 
 class Preset(BaseModel):
+    model_config = example(
+        name="readme",
+        description="sizes 500 to 1500; intensity 0.1 to 0.9; memory 50 to 150 MB",
+    )
+
     name: str
     description: str
 
 
 class Config(BaseModel):
+    model_config = example(token_required=False, version="0.1.0")
+
     token_required: bool = Field(description="calls that change something need a token")
     version: str
 
 
 class Checked(BaseModel):
+    model_config = example(
+        ok=False, problems=["seed: Input should be greater than or equal to 0 (got -1)"], spec=None
+    )
+
     ok: bool
     problems: list[str] = Field(description="a line for each field that is wrong")
     spec: dict[str, Any] | None = Field(description="with all defaults filled in, when it is ok")
-
-
-class WeightsShape(BaseModel):
-    time: float
-    energy: float
-    cost: float
-
-
-class Ranked(BaseModel):
-    rank: int = Field(description="1 is best; equal scores share one")
-    name: str
-    score: float = Field(description="1 is best in everything that counts; lower is better")
-    pareto: bool = Field(description="nobody beats it in one measure without losing in another")
-    avg_time: float
-    avg_energy: float
-    avg_cost: float
-
-
-class Ranking(BaseModel):
-    model_config = _example(
-        run="1116-081502-6a1f",
-        weights={"time": 1, "energy": 0.5, "cost": 0},
-        ranking=[
-            {
-                "rank": 1,
-                "name": "oracle",
-                "score": 1.02,
-                "pareto": True,
-                "avg_time": 0.11,
-                "avg_energy": 4.3,
-                "avg_cost": 6.1e-6,
-            }
-        ],
-    )
-
-    run: str
-    weights: WeightsShape
-    ranking: list[Ranked]
-
-
-class Track(BaseModel):
-    """Totals of one scheduler after some of its batches; the last is the newest."""
-
-    tasks: list[int]
-    total_time: list[float]
-    total_energy: list[float]
-    total_cost: list[float]
-
-
-class Progress(BaseModel):
-    run: str
-    schedulers: dict[str, Track]
-
-
-class Row(BaseModel):
-    """One scheduler's decision for one task, and what it cost."""
-
-    task_id: int
-    scheduler_name: str
-    gpu_fraction: float
-    gpu: int
-    model_version: int
-    explored: bool
-    probability: float
-    actual_time: float
-    wait: float
-    turnaround: float
-    energy_consumption: float
-    execution_cost: float
-    status: str
-    size: float | None
-    compute_intensity: float | None
-    memory_required: float | None
-    arrival_time: float | None
-    vs_oracle: float | None = Field(description="its time over the Oracle's for this task")
-
-
-class TaskPage(BaseModel):
-    rows: list[Row]
-    next_before: int | None = Field(description="`before` of the next page; none: the last page")
-
-
-class StoredEvent(BaseModel):
-    model_config = _example(
-        sequence=41,
-        at=1794700000.25,
-        kind="run",
-        service="gateway",
-        run="1116-081502-6a1f",
-        message="run 1116-081502-6a1f is paused",
-        data={},
-    )
-
-    sequence: int
-    at: float
-    kind: str
-    service: str
-    run: str
-    message: str
-    data: dict[str, Any]
-
-
-class EventPage(BaseModel):
-    events: list[StoredEvent]
-    next_before: int | None = Field(description="`before` of the next page; none: the last page")

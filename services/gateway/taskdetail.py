@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, Field
 
-from services.gateway.shapes import Row
+from services.gateway.rows import ROW, Row
+from services.gateway.shapes import example
 from shared.physics import cpu_seconds, fastest_share, gpu_seconds, price
 from shared.spec import RunSpec
 from shared.tasks import Tasks
@@ -52,6 +53,40 @@ class ExplainedRow(Row):
 
 
 class TaskDetail(BaseModel):
+    model_config = example(
+        run="1116-081502-6a1f",
+        task={
+            "task_id": 8240,
+            "size": 960.0,
+            "compute_intensity": 0.75,
+            "memory_required": 81.0,
+            "arrival_time": 2060.2,
+            "dependencies": [],
+        },
+        physics={
+            "cpu_seconds": 0.752,
+            "gpu_seconds": 0.237,
+            "speedup": 3.25,
+            "transfer_seconds": 0.005,
+            "fits_gpu_memory": True,
+            "best_share": 1.0,
+        },
+        results=[
+            {
+                **ROW,
+                "gpu_time": 0.177,
+                "cpu_time": 0.188,
+                "gpu_start": 2060.2,
+                "cpu_start": 2060.377,
+                "finish": 2060.565,
+                "cost_cloud": 2.15e-5,
+                "cost_electricity": 6.0e-7,
+                "explanation": "75 % ran on GPU 0: 0.174 s of compute and 0.0038 s of transfer, "
+                "then 0.188 s on the CPU; the Oracle's share of 1 would have taken 0.237 s",
+            }
+        ],
+    )
+
     run: str
     task: TaskFacts
     physics: TaskPhysics

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel, Field
 
+from services.gateway.shapes import example
 from shared.spec import RunSpec
 from shared.tasks import Floats
 
@@ -20,6 +21,16 @@ class Device(BaseModel):
 
 class Utilization(BaseModel):
     """The window ends where the scheduler's newest task arrived."""
+
+    model_config = example(
+        run="1116-081502-6a1f",
+        scheduler="greedy",
+        start=39.8,
+        end=99.8,
+        step=2.0,
+        average=0.17,
+        devices=[{"name": "cpu_0", "utilization": 0.46, "busy": [0.2, 1.0, 0.4]}],
+    )
 
     run: str
     scheduler: str

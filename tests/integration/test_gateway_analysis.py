@@ -408,6 +408,12 @@ async def test_every_answer_is_described(http: httpx.AsyncClient) -> None:
     for path, methods in described["paths"].items():
         for method, said in methods.items():
             assert said.get("description"), f"{method} {path}"
+            assert "application/problem+json" in said["responses"]["default"]["content"]
+            for answer in said["responses"].values():
+                schema = answer.get("content", {}).get("application/json", {}).get("schema", {})
+                name = (schema.get("items") or schema).get("$ref", "").rpartition("/")[2]
+                shape = described["components"]["schemas"].get(name, {"example": {}})
+                assert "example" in shape or name == "Manifest", f"{method} {path}: {name}"
 
 
 class ReadsTables(Reads):

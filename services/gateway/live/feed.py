@@ -126,8 +126,7 @@ class Feed:
         await self._around.look()
         wanted = self._race.wanted_task()
         if wanted is not None:
-            await self._around.show_task(self.run, self._race, wanted)
-            self._news = True
+            self._news |= await self._around.show_task(self.run, self._race, wanted)
 
     async def _beat(self) -> None:
         while True:

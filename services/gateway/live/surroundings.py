@@ -71,15 +71,17 @@ class Surroundings:
             return []
         return [Lap(name, row["batch"], Standing.model_validate(row)) for name, row in rows.items()]
 
-    async def show_task(self, run: str, race: Race, task_id: int) -> None:
-        """Look up the results of a task that some scheduler had long ago."""
+    async def show_task(self, run: str, race: Race, task_id: int) -> bool:
+        """Look up results of a task that some scheduler had long ago; says if all were there."""
         try:
             found = await asyncio.to_thread(self._queries.results_of_task, run, race.names, task_id)
         except StoreError as error:
             log.warning("no results", run=run, error=str(error))
-            return
-        if len(found) == len(race.names):
+            return False
+        complete = len(found) == len(race.names)
+        if complete:
             race.show(found)
+        return complete
 
     async def fill(self, run: str, race: Race, notes: deque[Event]) -> None:
         """What a feed that was opened in mid-run has missed, as far as the store knows it."""

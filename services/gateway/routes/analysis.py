@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query
 
 from services.gateway.analysis import Analysis, analyse, frame
 from services.gateway.desk import Desk, RunPath
+from services.gateway.figures import Progress, Ranked, Ranking, Track, WeightsShape
 from services.gateway.ranking import Averages, Weights, rank
-from services.gateway.shapes import Progress, Ranked, Ranking, Track, WeightsShape
 from services.gateway.utilization import Utilization, utilization
 from shared.errors import NotFound, SpecError
 from shared.runs import RunRecord

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from services.gateway.desk import Desk
-from services.gateway.shapes import EventPage, StoredEvent
+from services.gateway.rows import EventPage, StoredEvent
 
 
 def make_router(desk: Desk) -> APIRouter:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
 from services.gateway.desk import Desk
+from services.gateway.rows import StoredModel
 from services.gateway.shapes import Rollback
 from shared.models import Manifest
 
@@ -30,9 +31,10 @@ def make_router(desk: Desk) -> APIRouter:
         name: Annotated[str | None, Query(description="a learner", max_length=64)] = None,
         version: Annotated[int | None, Query(ge=1, le=2**32 - 1)] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
-    ) -> list[dict[str, Any]]:
+    ) -> list[StoredModel]:
         """Every model that was made, shipped or kept back, newest first."""
-        return await asyncio.to_thread(desk.queries.models, run, name, version, limit)
+        rows = await asyncio.to_thread(desk.queries.models, run, name, version, limit)
+        return [StoredModel(**row) for row in rows]
 
     @router.get(
         "/api/models/{run}/{name}/{version}",

@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Path, Query
 
 from services.gateway.desk import Desk, RunPath
-from services.gateway.shapes import Accepted, OneOrMany, Row, Submission, SubmittedTask, TaskPage
+from services.gateway.rows import Row, TaskPage
+from services.gateway.shapes import Accepted, OneOrMany, Submission, SubmittedTask
 from services.gateway.taskdetail import TaskDetail, detail_of
 from shared.errors import NotFound
 
