@@ -18,10 +18,10 @@ export function useRuns(): Polled<Run[]> {
   return usePolled<Run[]>(path("/api/runs", { limit: 50 }), 5_000);
 }
 
-/** Poll a path below the run on the screen. */
-export function useRunPolled<T>(rest: string, query: Query = {}, every = BUSY_MS): Polled<T> {
+/** Poll a path below the run on the screen; while `ready` is false, nothing is asked. */
+export function useRunPolled<T>(rest: string, query: Query = {}, every = BUSY_MS, ready = true): Polled<T> {
   const run = useRun();
   const state = useLive((live) => live.state);
   // The last tasks are still being stored when a run ends: the change of pace asks once more.
-  return usePolled<T>(run && runPath(run, rest, query), state === "running" ? every : RESTING_MS);
+  return usePolled<T>(run && ready ? runPath(run, rest, query) : null, state === "running" ? every : RESTING_MS);
 }

@@ -6,6 +6,7 @@ const fresh: LinkFacts = {
   online: true,
   attempts: 0,
   everConnected: true,
+  unknownRun: false,
   lastMessageAt: 100_000,
   lastUpdateAt: 100_000,
   now: 100_500,
@@ -20,6 +21,10 @@ describe("the connection", () => {
 
   it("is quiet when only heartbeats come", () => {
     expect(stateOf({ now: 110_000, lastMessageAt: 109_000 })).toBe("quiet");
+  });
+
+  it("is quiet when the gateway has no such run", () => {
+    expect(stateOf({ open: false, everConnected: false, unknownRun: true })).toBe("quiet");
   });
 
   it("is stale when an open socket says nothing", () => {

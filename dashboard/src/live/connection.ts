@@ -20,6 +20,8 @@ export interface LinkFacts {
   /** Tries in vain since the last message. */
   attempts: number;
   everConnected: boolean;
+  /** The gateway answers, but has no such run: it is there, and there is nothing to show. */
+  unknownRun: boolean;
   lastMessageAt: number;
   lastUpdateAt: number;
   now: number;
@@ -27,6 +29,7 @@ export interface LinkFacts {
 
 export function connectionOf(facts: LinkFacts): Connection {
   if (!facts.online || facts.attempts >= OFFLINE_AFTER_ATTEMPTS) return "offline";
+  if (facts.unknownRun) return "quiet";
   if (!facts.open) return facts.everConnected || facts.attempts > 0 ? "reconnecting" : "connecting";
   if (facts.lastMessageAt === 0) return facts.everConnected ? "reconnecting" : "connecting";
   if (facts.now - facts.lastMessageAt >= STALE_AFTER_MS) return "stale";

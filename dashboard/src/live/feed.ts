@@ -178,6 +178,7 @@ export class Feed {
       online: this.online(),
       attempts: this.attempts,
       everConnected: this.everConnected,
+      unknownRun: change.unknownRun ?? before.unknownRun,
       lastMessageAt: this.lastMessageAt,
       lastUpdateAt: this.lastUpdateAt,
       now: Date.now(),

@@ -27,7 +27,7 @@ export function ConnectionBadge() {
         <span aria-hidden className={`size-2 rounded-full bg-current ${connection === "live" ? "pulse-ring" : ""}`} />
         {label}
       </div>
-      {retryAt !== null && connection !== "connecting" && <Retry at={retryAt} />}
+      {retryAt !== null && connection !== "quiet" && <Retry at={retryAt} />}
     </div>
   );
 }

@@ -17,18 +17,18 @@ export function Header() {
           Hybrid{" "}
           <span className="bg-linear-to-r from-accent to-accent2 bg-clip-text text-transparent">ML Scheduler</span>
         </h1>
-        <div className="min-w-0 max-md:flex-1">
+        <div className="min-w-0 max-lg:flex-1">
           <RunPicker />
         </div>
-        <span aria-hidden className="order-2 basis-full md:hidden" />
-        <div className="max-md:order-3">
+        <span aria-hidden className="order-2 basis-full lg:hidden" />
+        <div className="max-lg:order-3">
           <Controls />
         </div>
-        <div className="ml-auto max-md:order-4">
+        <div className="ml-auto max-lg:order-4">
           <Counters />
         </div>
         <ConnectionBadge />
-        <div className="flex items-center max-md:-ml-2">
+        <div className="flex items-center max-lg:-ml-2">
           <Settings />
           <ThemeSwitch />
         </div>

@@ -1,7 +1,8 @@
 import { useMemo } from "react";
-import { useRunPolled } from "../api/runs";
+import { BUSY_MS, useRunPolled } from "../api/runs";
 import type { Utilization } from "../api/types";
 import { percent, seconds } from "../format";
+import { useLive } from "../live";
 import { labelOf } from "../schedulers";
 import { type Palette, usePalette } from "../theme";
 import { axis, Chart, type ChartOption, type Column, escapeHtml, Table, tooltip, Widget } from "../ui";
@@ -33,7 +34,8 @@ function shade(hex: string, strength: number): string {
 
 export function DeviceUse({ fixed = false }: { fixed?: boolean }) {
   const scheduler = useSubject();
-  const source = useRunPolled<Utilization>("/utilization", { scheduler, seconds: 60 });
+  const ready = useLive((live) => scheduler !== null && (live.comparison[scheduler]?.tasks ?? 0) > 0);
+  const source = useRunPolled<Utilization>("/utilization", { scheduler, seconds: 60 }, BUSY_MS, ready);
   const palette = usePalette();
   const { data } = source;
   const option = useMemo(() => (data ? areas(data, palette) : {}), [data, palette]);
@@ -43,7 +45,7 @@ export function DeviceUse({ fixed = false }: { fixed?: boolean }) {
       title={fixed && data ? `Devices at work: ${labelOf(data.scheduler)}` : "Devices at work"}
       hint="Devices with work over the last 60 simulated seconds, stacked. Good is even GPUs and no device that is always full."
       source={source}
-      empty={data && data.devices.length === 0 ? "No task has run yet." : undefined}
+      empty={ready ? undefined : "No task has run yet."}
       actions={
         <>
           {data && (
