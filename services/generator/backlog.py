@@ -1,7 +1,8 @@
 """How far the generator may run ahead.
 
-Two limits. The lead over the *fastest* scheduler keeps pausing quick and memory flat; a slow
-scheduler lags alone. The fill of the streams is the hard one: before one is full, the generator
+Two limits. The lead over the *fastest* scheduler, its virtual cluster included, keeps pausing quick
+and memory flat, and learners from deciding long before results come back; a slow scheduler lags
+alone. The fill of the streams is the hard one: before one is full, the generator
 waits for its slowest reader, whoever that is.
 """
 
@@ -40,16 +41,23 @@ class Backlog:
         self._room -= 1
 
     async def _look(self, record: RunRecord) -> int:
-        consumers = await self._stream.consumers_info(subjects.TASKS)
-        schedulers = {subjects.scheduler_durable(name) for name in record.spec.schedulers}
+        undecided = await self._lags(subjects.TASKS)
+        unpriced = await self._lags(subjects.DECISIONS)
         lags = [
-            (consumer.num_pending or 0) + (consumer.num_ack_pending or 0)
-            for consumer in consumers
-            if consumer.name in schedulers
+            undecided[reader] + unpriced.get(subjects.simulator_durable(name), 0)
+            for name in record.spec.schedulers
+            if (reader := subjects.scheduler_durable(name)) in undecided
         ]
         if not lags or await self._any_stream_full():
             return 0
         return self._lead_batches - min(lags)
+
+    async def _lags(self, stream: str) -> dict[str, int]:
+        """Messages that each durable reader has still to deal with."""
+        return {
+            consumer.name: (consumer.num_pending or 0) + (consumer.num_ack_pending or 0)
+            for consumer in await self._stream.consumers_info(stream)
+        }
 
     async def _any_stream_full(self) -> bool:
         for name in WATCHED:

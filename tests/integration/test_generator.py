@@ -178,6 +178,22 @@ async def test_the_lead_over_the_fastest_scheduler_is_limited(arena: Arena) -> N
     assert len(await all_sent(arena, run, 10_000)) == 200
 
 
+async def test_decisions_that_are_not_priced_yet_count_for_the_lead(arena: Arena) -> None:
+    """Or learners would decide long before their results come back."""
+    durable = subjects.durable(
+        subjects.simulator_durable("greedy"), subjects.decisions("*", "greedy"), arena.settings
+    )
+    await arena.bus.make_durable(subjects.DECISIONS, durable)
+    await arena.schedulers("greedy")
+    run = await arena.run(tasks=10_000, schedulers=["greedy"])
+    await arena.start("generator", lead_batches=5)
+    sent = await come_to_rest(arena, run)
+    # The look is every half a second: decisions of that time may come on top.
+    assert sent < 10_000
+    await arena.start("simulator")
+    assert len(await all_sent(arena, run, 10_000)) == 200
+
+
 async def test_a_slow_recorder_holds_the_generator_back_and_loses_nothing(
     full_arena: Arena,
 ) -> None:

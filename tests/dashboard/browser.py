@@ -1,0 +1,95 @@
+"""A real Chromium, and what one reads off the page."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+DESK = {"width": 1440, "height": 900}
+PHONE = {"width": 390, "height": 844}
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    assert found, "no Chromium here: make browser"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Viewer:
+    """A page, with what went wrong on it."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.page = page
+        self.url = url
+        self.complaints: list[str] = []
+        page.set_default_timeout(10_000)
+        page.on("console", self._heard)
+        page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(f"{message.type}: {message.text}")
+
+    def open(self, view: str, **parameters: Any) -> None:
+        query = "&".join(f"{name}={value}" for name, value in {"view": view, **parameters}.items())
+        self.page.goto(f"{self.url}/?{query}")
+
+    def widget(self, name: str) -> Any:
+        return self.page.get_by_test_id(f"widget-{name}")
+
+    def table(self, name: str) -> list[dict[str, Any]]:
+        """A widget's rows as it shows them in its table: attributes of the row, and raw values."""
+        widget = self.widget(name)
+        widget.locator(f"[data-testid='table-toggle-{name}'], tbody").first.wait_for()
+        toggle = self.page.get_by_test_id(f"table-toggle-{name}")
+        if toggle.count() and toggle.get_attribute("aria-pressed") == "false":
+            toggle.click()
+        widget.locator("tbody tr td").first.wait_for()
+        rows: list[dict[str, Any]] = widget.locator("tbody tr").evaluate_all(READ_ROWS)
+        return rows
+
+    def wait_until(
+        self,
+        condition: Callable[[], bool],
+        seen: Callable[[], Any] | None = None,
+        seconds: int = 20,
+    ) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, f"not reached; seen: {seen() if seen else ''}"
+            self.page.wait_for_timeout(200)
+
+    def wait_for_state(self, state: str, seconds: float = 20) -> None:
+        self.page.locator(f'[data-testid="connection"][data-state="{state}"]').wait_for(
+            timeout=seconds * 1000
+        )
+
+
+READ_ROWS = """
+    rows => rows.map(row => {
+        const found = {};
+        for (const cell of row.querySelectorAll("[data-field]")) {
+            const raw = cell.dataset.value;
+            found[cell.dataset.field] = raw === undefined ? cell.innerText.trim() : Number(raw);
+        }
+        return {...found, ...row.dataset};
+    })
+"""

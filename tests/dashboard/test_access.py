@@ -1,0 +1,64 @@
+"""Everybody can use it: by keyboard, with a screen reader, on a phone, in the light."""
+
+from __future__ import annotations
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser
+
+from tests.dashboard.browser import DESK, PHONE, Viewer
+from tests.e2e.arena import ArenaProcess
+
+VIEWS = {
+    "arena": {},
+    "scheduler": {"scheduler": "rl_agent"},
+    "history": {},
+    "log": {},
+    "task": {"task": 5},
+    "compare": {},
+    "new": {},
+}
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_axe_finds_nothing_serious(
+    browser: Browser, arena: ArenaProcess, run: str, view: str, theme: str
+) -> None:
+    for size in (DESK, PHONE):
+        context = browser.new_context(viewport=size, bypass_csp=True)  # type: ignore[arg-type]
+        context.add_init_script(f"localStorage.setItem('hybrid.theme', '{theme}')")
+        viewer = Viewer(context.new_page(), arena.announced["url"])
+        more = {"a": run, "b": run} if view == "compare" else {}
+        viewer.open(view, run=run, **VIEWS[view], **more)
+        viewer.page.wait_for_load_state("networkidle")
+        viewer.page.wait_for_timeout(500)
+        assert viewer.page.evaluate("document.documentElement.dataset.theme") == theme
+        found = Axe().run(viewer.page).response["violations"]
+        serious = [
+            (problem["id"], [node["html"][:200] for node in problem["nodes"]][:3])
+            for problem in found
+            if problem["impact"] in ("serious", "critical")
+        ]
+        assert serious == [], (view, theme, size)
+        assert viewer.complaints == []
+        too_wide = viewer.page.evaluate(
+            "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+        )
+        assert not too_wide, f"{view} scrolls sideways at {size['width']} px"
+        context.close()
+
+
+def test_the_keyboard_reaches_the_views_and_the_controls(viewer: Viewer, run: str) -> None:
+    viewer.open("arena", run=run)
+    viewer.widget("race").wait_for()
+    reached = []
+    for _ in range(40):
+        viewer.page.keyboard.press("Tab")
+        reached.append(
+            viewer.page.evaluate(
+                "document.activeElement.innerText || document.activeElement.ariaLabel || ''"
+            ).strip()
+        )
+    for name in ("Arena", "Scheduler", "History", "Log"):
+        assert name in reached, reached

@@ -1,0 +1,294 @@
+"""Each widget shows the figures that a direct query of ClickHouse gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.dashboard.browser import READ_ROWS, Viewer
+from tests.dashboard.conftest import EVERYBODY, TASKS
+from tests.e2e.arena import ArenaProcess
+
+WINDOW = 1000  # tasks that the analysis looks at
+FIRST = TASKS - WINDOW
+
+# The live feed gives six digits.
+LIVE = 5e-6
+
+near = pytest.approx
+
+
+def by(rows: list[dict[str, Any]], key: str) -> dict[Any, dict[str, Any]]:
+    found = {row[key]: row for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def totals(arena: ArenaProcess, run: str) -> dict[str, dict[str, Any]]:
+    rows = arena.sql(
+        "SELECT scheduler, count() AS tasks, sum(time) AS time, sum(energy) AS energy, "
+        "sum(cost) AS cost, sum(wait) AS wait, max(finish) AS makespan, "
+        "countIf(gpu_fraction > 0) AS gpu_tasks "
+        f"FROM scheduler_results FINAL WHERE run = '{run}' GROUP BY scheduler"
+    )
+    return by(rows, "scheduler")
+
+
+def test_the_race_is_what_was_stored(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
+    viewer.open("arena", run=run)
+    shown = by(viewer.table("race"), "scheduler")
+    stored = totals(arena, run)
+    assert set(shown) == set(EVERYBODY)
+    for name, row in shown.items():
+        expected = stored[name]
+        assert row["tasks"] == expected["tasks"] == TASKS
+        for metric in ("time", "energy", "cost"):
+            assert row[f"avg_{metric}"] == near(expected[metric] / TASKS, rel=LIVE)
+        assert row["vs_oracle"] == near(expected["time"] / stored["oracle"]["time"], rel=LIVE)
+
+
+def test_the_race_is_in_order(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
+    viewer.open("arena", run=run)
+    viewer.widget("race").locator("[data-place]").first.wait_for()
+    order = (
+        viewer.widget("race")
+        .locator("[data-place]")
+        .evaluate_all(
+            "bars => bars.sort((a, b) => a.dataset.place - b.dataset.place)"
+            ".map(bar => bar.dataset.scheduler)"
+        )
+    )
+    stored = totals(arena, run)
+    assert order == sorted(stored, key=lambda name: stored[name]["time"])
+
+
+@pytest.mark.parametrize("wanted", ["time", "energy", "cost"])
+def test_the_ranking_follows_the_viewers_weights(
+    viewer: Viewer, arena: ArenaProcess, run: str, wanted: str
+) -> None:
+    viewer.open("arena", run=run)
+    viewer.page.get_by_test_id(f"weight-{wanted}").press("End")
+    for other in {"time", "energy", "cost"} - {wanted}:
+        viewer.page.get_by_test_id(f"weight-{other}").press("Home")
+    stored = totals(arena, run)
+    least = min(row[wanted] for row in stored.values())
+    expected = {name: near(row[wanted] / least, rel=LIVE) for name, row in stored.items()}
+
+    def ranking() -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = (
+            viewer.widget("weights").locator("[data-rank]").evaluate_all(READ_ROWS)
+        )
+        return rows
+
+    viewer.wait_until(
+        lambda: {row["scheduler"]: row["score"] for row in ranking()} == expected, ranking
+    )
+    first = next(row["scheduler"] for row in ranking() if row["rank"] == "1")
+    assert stored[first][wanted] == least
+
+
+def test_the_pareto_front_is_marked(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
+    viewer.open("arena", run=run)
+    shown = by(viewer.table("weights"), "scheduler")
+    stored = totals(arena, run)
+
+    def dominated(name: str) -> bool:
+        mine = [stored[name][metric] for metric in ("time", "energy", "cost")]
+        for other in stored.values():
+            theirs = [other[metric] for metric in ("time", "energy", "cost")]
+            no_worse = all(a <= b for a, b in zip(theirs, mine, strict=True))
+            if no_worse and theirs != mine:
+                return True
+        return False
+
+    assert {name: row["pareto"] for name, row in shown.items()} == {
+        name: "no" if dominated(name) else "yes" for name in EVERYBODY
+    }
+
+
+def test_wins_and_losses(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
+    viewer.open("arena", run=run)
+    widget = viewer.widget("wins")
+    widget.locator("[data-column]").first.wait_for()
+    shown = widget.locator("tr[data-row]").evaluate_all(
+        "rows => rows.flatMap(row => [...row.querySelectorAll('[data-column]')].map("
+        "cell => [row.dataset.row, cell.dataset.column, Number(cell.dataset.value)]))"
+    )
+    pairs = arena.sql(
+        "SELECT a.scheduler AS one, b.scheduler AS other, "
+        "countIf(a.time < b.time - 1e-9) / count() AS won "
+        f"FROM (SELECT * FROM scheduler_results FINAL WHERE run = '{run}') AS a "
+        f"JOIN (SELECT * FROM scheduler_results FINAL WHERE run = '{run}') AS b USING (task_id) "
+        f"WHERE one != other AND task_id >= {FIRST} GROUP BY one, other"
+    )
+    expected = {(row["one"], row["other"]): row["won"] for row in pairs}
+    assert len(shown) == len(expected) == len(EVERYBODY) * (len(EVERYBODY) - 1)
+    for row, column, won in shown:
+        assert won == near(expected[row, column], abs=1e-9)
+
+
+def test_totals_so_far(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
+    viewer.open("arena", run=run)
+    stored = totals(arena, run)
+    shown = by(viewer.table("cumulative"), "scheduler")
+    assert set(shown) == set(stored)
+    for name, row in shown.items():
+        assert row["tasks"] == TASKS
+        for metric in ("time", "energy", "cost"):
+            assert row[f"total_{metric}"] == near(stored[name][metric], rel=1e-9)
+
+
+def test_utilisation_of_every_device(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
+    """The share of the last 60 simulated seconds in which a device was at work."""
+    viewer.open("scheduler", run=run, scheduler="greedy")
+    shown = by(viewer.table("utilization"), "device")
+    (clock,) = arena.sql(f"SELECT max(arrival_time) AS at FROM tasks FINAL WHERE run = '{run}'")
+    end, start = clock["at"], clock["at"] - 60
+    where = f"FROM scheduler_results FINAL WHERE run = '{run}' AND scheduler = 'greedy'"
+
+    def busy(kind: str) -> str:
+        begin, length = f"{kind}_start", f"{kind}_time"
+        return (
+            f"sum(greatest(0, least({begin} + {length}, {end}) - greatest({begin}, {start}))) / 60"
+        )
+
+    on_gpus = arena.sql(f"SELECT gpu, {busy('gpu')} AS share {where} AND gpu_time > 0 GROUP BY gpu")
+    expected = {f"gpu_{row['gpu']}": row["share"] for row in on_gpus}
+    (on_cpu,) = arena.sql(f"SELECT {busy('cpu')} AS share {where} AND cpu_time > 0")
+    expected["cpu_0"] = on_cpu["share"]
+    assert set(shown) == set(expected)
+    for device, share in expected.items():
+        assert shown[device]["utilization"] == near(share, abs=1e-6)
+
+
+def test_task_sizes(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
+    viewer.open("arena", run=run)
+    bins = viewer.table("sizes")
+    sizes = arena.sql(
+        f"SELECT size FROM tasks FINAL WHERE run = '{run}' AND task_id >= {FIRST} ORDER BY size"
+    )
+    values = [row["size"] for row in sizes]
+    assert sum(row["tasks"] for row in bins) == len(values) == WINDOW
+    for place, row in enumerate(bins):
+        last = place == len(bins) - 1
+        inside = [v for v in values if row["from"] <= v < row["to"] or (last and v == row["to"])]
+        assert row["tasks"] == near(len(inside), abs=1), row
+
+
+def test_where_the_gpu_wins(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
+    viewer.open("arena", run=run)
+    cells = viewer.table("heatmap")
+    (stored,) = arena.sql(
+        "SELECT count() AS tasks, avg(gpu_fraction) AS share FROM scheduler_results FINAL "
+        f"WHERE run = '{run}' AND scheduler = 'oracle' AND task_id >= {FIRST}"
+    )
+    tasks = sum(cell["tasks"] for cell in cells)
+    assert tasks == stored["tasks"]
+    share = sum(cell["tasks"] * cell["gpu_share"] for cell in cells) / tasks
+    assert share == near(stored["share"], rel=1e-9)
+
+
+def test_the_workload(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
+    viewer.open("arena", run=run)
+    dots = by(viewer.table("scatter"), "task_id")
+    assert len(dots) == 300
+    stored = by(
+        arena.sql(
+            "SELECT task_id, size, compute_intensity, memory_required FROM tasks FINAL "
+            f"WHERE run = '{run}' AND task_id >= {TASKS - 300}"
+        ),
+        "task_id",
+    )
+    for task, row in stored.items():
+        for field in ("size", "compute_intensity", "memory_required"):
+            assert dots[task][field] == row[field]
+
+
+def test_gpu_and_cpu_time(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
+    viewer.open("arena", run=run)
+    shown = by(viewer.table("split"), "scheduler")
+    stored = arena.sql(
+        "SELECT scheduler, sum(gpu_time) AS gpu, sum(cpu_time) AS cpu, "
+        "countIf(gpu_time > 0) AS gpu_tasks, count() AS tasks FROM scheduler_results FINAL "
+        f"WHERE run = '{run}' AND task_id >= {FIRST} GROUP BY scheduler"
+    )
+    assert set(shown) == set(EVERYBODY)
+    for row in stored:
+        seen = shown[row["scheduler"]]
+        assert seen["gpu_time"] == near(row["gpu"], rel=1e-9)
+        assert seen["cpu_time"] == near(row["cpu"], rel=1e-9)
+        assert (seen["gpu_tasks"], seen["tasks"]) == (row["gpu_tasks"], row["tasks"])
+
+
+def test_correlations(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
+    viewer.open("arena", run=run)
+    widget = viewer.widget("correlation")
+    widget.locator("[data-column]").first.wait_for()
+    shown = widget.locator("tr[data-row]").evaluate_all(
+        "rows => rows.flatMap(row => [...row.querySelectorAll('[data-column]')].map("
+        "cell => [row.dataset.row, cell.dataset.column, Number(cell.dataset.value)]))"
+    )
+    found = {(row, column): value for row, column, value in shown}
+    (stored,) = arena.sql(
+        "SELECT corr(size, time) AS size_time, corr(compute_intensity, gpu_fraction) AS moved, "
+        "corr(memory_required, energy) AS memory_energy "
+        f"FROM (SELECT * FROM scheduler_results FINAL WHERE run = '{run}') AS results "
+        f"JOIN (SELECT * FROM tasks FINAL WHERE run = '{run}') AS tasks USING (task_id) "
+        f"WHERE scheduler = 'oracle' AND task_id >= {FIRST}"
+    )
+    assert found["size", "time"] == near(stored["size_time"], abs=1e-9)
+    assert found["compute_intensity", "gpu_fraction"] == near(stored["moved"], abs=1e-9)
+    assert found["memory_required", "energy"] == near(stored["memory_energy"], abs=1e-9)
+    assert found["size", "size"] == near(1)
+
+
+def test_the_ledger_holds_the_newest_decisions(
+    viewer: Viewer, arena: ArenaProcess, run: str
+) -> None:
+    viewer.open("arena", run=run)
+    rows = viewer.table("ledger")
+    assert rows
+    assert max(row["task_id"] for row in rows) == TASKS - 1
+    stored = {
+        (row["task_id"], row["scheduler"]): row
+        for row in arena.sql(
+            "SELECT task_id, scheduler, time, energy, cost, gpu_fraction "
+            f"FROM scheduler_results FINAL WHERE run = '{run}' AND task_id > {TASKS - 200}"
+        )
+    }
+    for row in rows:
+        expected = stored[row["task_id"], row["scheduler"]]
+        assert row["actual_time"] == expected["time"]
+        assert row["energy_consumption"] == expected["energy"]
+        assert row["execution_cost"] == expected["cost"]
+        assert row["gpu_fraction"] == expected["gpu_fraction"]
+
+
+def test_the_radar_holds_a_scheduler_against_the_oracle(
+    viewer: Viewer, arena: ArenaProcess, run: str
+) -> None:
+    viewer.open("scheduler", run=run, scheduler="rl_agent")
+    rows = viewer.table("radar")
+    stored = totals(arena, run)
+    found = {row["measure"].lower(): row for row in rows}
+    for measure in ("time", "energy", "cost"):
+        ratio = stored["rl_agent"][measure] / stored["oracle"][measure]
+        assert found[measure]["ratio"] == near(ratio, rel=LIVE)
+
+
+def test_a_task_and_what_everybody_did_with_it(
+    viewer: Viewer, arena: ArenaProcess, run: str
+) -> None:
+    viewer.open("task", run=run, task=777)
+    shown = by(viewer.table("task-results"), "scheduler")
+    stored = arena.sql(
+        "SELECT scheduler, time, energy, cost, gpu_fraction FROM scheduler_results FINAL "
+        f"WHERE run = '{run}' AND task_id = 777"
+    )
+    assert set(shown) == set(EVERYBODY)
+    for row in stored:
+        seen = shown[row["scheduler"]]
+        assert seen["actual_time"] == row["time"]
+        assert seen["energy_consumption"] == row["energy"]
+        assert seen["execution_cost"] == row["cost"]
