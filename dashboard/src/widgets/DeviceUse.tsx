@@ -38,14 +38,16 @@ export function DeviceUse({ fixed = false }: { fixed?: boolean }) {
   const source = useRunPolled<Utilization>("/utilization", { scheduler, seconds: 60 }, BUSY_MS, ready);
   const palette = usePalette();
   const { data } = source;
+  // Live results are there a moment before stored ones.
+  const early = !ready || (data === null && source.error?.status === 404);
   const option = useMemo(() => (data ? areas(data, palette) : {}), [data, palette]);
   return (
     <Widget
       id="utilization"
       title={fixed && data ? `Devices at work: ${labelOf(data.scheduler)}` : "Devices at work"}
       hint="Devices with work over the last 60 simulated seconds, stacked. Good is even GPUs and no device that is always full."
-      source={source}
-      empty={ready ? undefined : "No task has run yet."}
+      {...(early ? {} : { source })}
+      empty={early ? "No task has run yet." : undefined}
       actions={
         <>
           {data && (

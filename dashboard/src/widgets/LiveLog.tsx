@@ -27,7 +27,7 @@ export function LiveLog() {
     >
       <ol className="text-[0.8125rem]">
         {notes.slice(0, 40).map((note) => (
-          <Note key={`${note.at}-${note.kind}-${note.message}`} note={note} />
+          <Note key={`${note.at}|${note.kind}|${note.service}|${note.run}|${note.message}`} note={note} />
         ))}
       </ol>
     </Widget>
