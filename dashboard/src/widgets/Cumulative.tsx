@@ -1,5 +1,4 @@
 import { useMemo } from "react";
-import { useRunPolled } from "../api/runs";
 import type { Progress, ProgressSeries } from "../api/types";
 import { count, dollars, joules, seconds, shortCount } from "../format";
 import { useSchedulers } from "../live";
@@ -8,6 +7,7 @@ import { type Palette, usePalette } from "../theme";
 import { axis, Chart, type ChartOption, type Column, escapeHtml, SchedulerName, Select, Table, tooltip, Widget } from "../ui";
 import { setParameters, useParameter } from "../url";
 import { type Quantity, scaleOf } from "./scale";
+import { useProgress } from "./subject";
 
 type Total = "total_time" | "total_energy" | "total_cost";
 
@@ -33,7 +33,7 @@ export function Cumulative({ names: only }: { names?: string[] }) {
   const asked = useParameter("measure") ?? "";
   const measure = VIEWS[asked] ? asked : "total_time";
   const view = VIEWS[measure] as View;
-  const source = useRunPolled<Progress>("/progress", { points: 120 });
+  const source = useProgress();
   const all = useSchedulers();
   const palette = usePalette();
   const names = useMemo(() => all.filter((name) => !only || only.includes(name)), [all, only]);

@@ -2,12 +2,11 @@ import { useMemo } from "react";
 import { BUSY_MS, useRunPolled } from "../api/runs";
 import type { Utilization } from "../api/types";
 import { percent, seconds } from "../format";
-import { useLive } from "../live";
 import { labelOf } from "../schedulers";
 import { type Palette, usePalette } from "../theme";
 import { axis, Chart, type ChartOption, type Column, escapeHtml, Table, tooltip, Widget } from "../ui";
 import { SubjectSelect } from "./SubjectSelect";
-import { useSubject } from "./subject";
+import { useProgress, useSubject } from "./subject";
 
 type Device = Utilization["devices"][number];
 
@@ -34,20 +33,21 @@ function shade(hex: string, strength: number): string {
 
 export function DeviceUse({ fixed = false }: { fixed?: boolean }) {
   const scheduler = useSubject();
-  const ready = useLive((live) => scheduler !== null && (live.comparison[scheduler]?.tasks ?? 0) > 0);
+  // Live results are there a moment before stored ones, of which this is made.
+  const stored = useProgress().data;
+  const ready = scheduler !== null && (stored?.schedulers[scheduler]?.tasks.length ?? 0) > 0;
   const source = useRunPolled<Utilization>("/utilization", { scheduler, seconds: 60 }, BUSY_MS, ready);
   const palette = usePalette();
   const { data } = source;
-  // Live results are there a moment before stored ones.
-  const early = !ready || (data === null && source.error?.status === 404);
   const option = useMemo(() => (data ? areas(data, palette) : {}), [data, palette]);
   return (
     <Widget
       id="utilization"
       title={fixed && data ? `Devices at work: ${labelOf(data.scheduler)}` : "Devices at work"}
       hint="Devices with work over the last 60 simulated seconds, stacked. Good is even GPUs and no device that is always full."
-      {...(early ? {} : { source })}
-      empty={early ? "No task has run yet." : undefined}
+      source={source}
+      loading={stored === null}
+      empty={ready ? undefined : "No task has run yet."}
       actions={
         <>
           {data && (

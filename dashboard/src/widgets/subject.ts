@@ -1,5 +1,5 @@
-/** The scheduler that the widgets look into, and the analysis that most of them share. */
-import type { Analysis } from "../api/types";
+/** The scheduler that the widgets look into, and the answers that several of them share. */
+import type { Analysis, Progress } from "../api/types";
 import { useRunPolled } from "../api/runs";
 import type { Polled } from "../api/usePolled";
 import { useSchedulers } from "../live";
@@ -26,6 +26,11 @@ export function useAnalysis(): Polled<Analysis> {
   const scheduler = useSubject();
   const window = useWindow();
   return useRunPolled<Analysis>("/analysis", { window, scheduler });
+}
+
+/** Every scheduler's totals over the run so far, from what is stored. */
+export function useProgress(): Polled<Progress> {
+  return useRunPolled<Progress>("/progress", { points: 120 });
 }
 
 /** What to say while too little has happened; undefined when there is something to show. */
