@@ -26,7 +26,7 @@ PACKAGES := dashboard/node_modules/.ready
 
 $(PACKAGES): dashboard/package.json dashboard/package-lock.json
 	@deploy/find-or-install npm -- nodejs npm >/dev/null
-	@node -e 'process.exit(parseInt(process.versions.node) < 18)' || \
+	@node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' || \
 		{ echo "Node.js 18 or newer is needed for the dashboard; this is $$(node --version)"; exit 1; }
 	cd dashboard && npm ci --no-audit --no-fund --loglevel=error
 	@touch $(PACKAGES)

@@ -220,3 +220,67 @@ class Checked(BaseModel):
     ok: bool
     problems: list[str] = Field(description="a line for each field that is wrong")
     spec: dict[str, Any] | None = Field(description="with all defaults filled in, when it is ok")
+
+
+class TrainingRow(BaseModel):
+    """A task's features with the Oracle's answer."""
+
+    model_config = example(
+        run="1116-081502-6a1f",
+        task_id=8240,
+        size=960.0,
+        compute_intensity=0.75,
+        memory_required=81.0,
+        optimal_gpu_fraction=1.0,
+        optimal_time=0.237,
+    )
+
+    run: str
+    task_id: int
+    size: float
+    compute_intensity: float
+    memory_required: float
+    optimal_gpu_fraction: float
+    optimal_time: float
+
+
+class ComparativeRow(BaseModel):
+    """One scheduler's decision for one task, and what it cost."""
+
+    model_config = example(
+        run="1116-081502-6a1f",
+        task_id=8240,
+        scheduler_name="greedy",
+        gpu_fraction=0.75,
+        gpu=0,
+        model_version=0,
+        explored=False,
+        actual_time=0.366,
+        wait=0.0,
+        turnaround=0.366,
+        energy_consumption=14.5,
+        execution_cost=2.15e-5,
+        status="ok",
+        size=960.0,
+        compute_intensity=0.75,
+        memory_required=81.0,
+        arrival_time=2060.2,
+    )
+
+    run: str
+    task_id: int
+    scheduler_name: str
+    gpu_fraction: float
+    gpu: int
+    model_version: int
+    explored: bool
+    actual_time: float
+    wait: float
+    turnaround: float
+    energy_consumption: float
+    execution_cost: float
+    status: str
+    size: float
+    compute_intensity: float
+    memory_required: float
+    arrival_time: float

@@ -81,8 +81,8 @@ class TaskDetail(BaseModel):
                 "finish": 2060.565,
                 "cost_cloud": 2.15e-5,
                 "cost_electricity": 6.0e-7,
-                "explanation": "75 % ran on GPU 0: 0.174 s of compute and 0.0038 s of transfer, "
-                "then 0.188 s on the CPU; the Oracle's share of 1 would have taken 0.237 s",
+                "explanation": "75 % ran on GPU 0: 174 ms of compute and 3.8 ms of transfer, "
+                "then 188 ms on the CPU; the Oracle's share of 100 % would have taken 237 ms",
             }
         ],
     )
@@ -98,6 +98,9 @@ class Best:
     share: float
     time: float
 
+
+# A share, or a share of the time, that nobody would notice.
+UNNOTICED = 0.001
 
 RENAMED = {
     "scheduler": "scheduler_name",
@@ -162,16 +165,20 @@ def explain(row: Mapping[str, Any], spec: RunSpec, best: Best) -> str:
         return said
     if row["wait"] > 1e-9:
         said += f", after {seconds(row['wait'])} of waiting"
-    if row["time"] > best.time * (1 + 1e-9):
-        share = f"the Oracle's share of {best.share:.3g}"
-        return f"{said}; {share} would have taken {seconds(best.time)}"
-    return f"{said}; no share is faster"
+    if row["time"] <= best.time * (1 + 1e-9):
+        return f"{said}; no share is faster"
+    if row["time"] <= best.time * (1 + UNNOTICED):
+        return f"{said}; no share is noticeably faster"
+    share = f"the Oracle's share of {best.share * 100:.3g} %"
+    return f"{said}; {share} would have taken {seconds(best.time)}"
 
 
 def _where(row: Mapping[str, Any], spec: RunSpec) -> str:
     share, memory = row["gpu_fraction"], row["memory_required"]
     capacity, device = spec.cluster.gpu_memory_mb, f"GPU {row['gpu']}"
-    part = "all of it" if share == 1 else f"{share * 100:.3g} %"
+    part = f"{share * 100:.3g} %"
+    if share > 1 - UNNOTICED:
+        part = "all of it" if share == 1 else "nearly all of it"
     overflow = max(share * memory - capacity, 0.0)
     too_big = f"{part} ({share * memory:,.0f} MB) does not fit the {capacity:,.0f} MB of {device}"
     if row["status"] == "failed":
@@ -186,7 +193,7 @@ def _where(row: Mapping[str, Any], spec: RunSpec) -> str:
     paged = " (what does not fit is moved twice)" if overflow else ""
     said = f"{part} ran on {device}: {seconds(compute)} of compute and "
     said += f"{seconds(transfer)} of transfer{paged}"
-    if row["cpu_time"] <= 0:
+    if row["cpu_time"] <= UNNOTICED * row["gpu_time"]:
         return said
     return said + (
         f", then {on_cpu} on the CPU"
@@ -197,7 +204,10 @@ def _where(row: Mapping[str, Any], spec: RunSpec) -> str:
 
 def seconds(value: float) -> str:
     """
-    >>> seconds(0.3149), seconds(12.04), seconds(0.0000021)
-    ('0.315 s', '12 s', '2.1e-06 s')
+    >>> seconds(12.04), seconds(0.3149), seconds(0.0000021)
+    ('12 s', '315 ms', '2.1 µs')
     """
-    return f"{value:.3g} s"
+    for unit, factor in (("s", 1), ("ms", 1e3)):
+        if value * factor >= 1:
+            return f"{value * factor:.3g} {unit}"
+    return f"{value * 1e6:.3g} µs"

@@ -48,9 +48,13 @@ def take(browser: Browser, address: str, folder: Path, view: str) -> None:
             page = browser.new_page(viewport=size, color_scheme=theme)  # type: ignore[arg-type]
             page.add_init_script(f"localStorage.setItem('hybrid.theme', '{theme}')")
             page.goto(address)
-            page.wait_for_timeout(4000)
+            page.wait_for_timeout(2500)
+            # As tall as the page: charts out of sight are not drawn.
+            height = page.evaluate("document.documentElement.scrollHeight")
+            page.set_viewport_size({"width": size["width"], "height": height})
+            page.wait_for_timeout(2000)
             path = folder / f"{view}-{size['width']}-{theme}.png"
-            page.screenshot(path=path, full_page=True)
+            page.screenshot(path=path)
             page.close()
             print(path)
 

@@ -32,6 +32,15 @@ def test_a_run_moves_by_itself_and_everybody_is_there(viewer: Viewer, live: str)
     assert {row["scheduler"] for row in viewer.table("race")} == set(EVERYBODY)
 
 
+def test_a_scheduler_that_somebody_plugged_in_is_one_like_the_others(
+    viewer: Viewer, run: str
+) -> None:
+    viewer.open("scheduler", run=run, scheduler="halves")
+    viewer.widget("radar").wait_for()
+    viewer.page.get_by_text("Half of every task on a GPU.").wait_for()
+    assert {row["scheduler"] for row in viewer.table("cumulative")} == {"halves", "oracle"}
+
+
 def test_pause_stops_the_stream_and_resume_restarts_it(
     viewer: Viewer, arena: ArenaProcess, live: str
 ) -> None:

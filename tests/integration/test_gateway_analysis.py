@@ -315,7 +315,7 @@ async def test_one_task_is_explained(full_arena: Arena, http: httpx.AsyncClient)
     assert rows["cpu_only"]["vs_oracle"] == pytest.approx(2)
     assert rows["cpu_only"]["explanation"].startswith("all of it ran on the CPU: 1 s")
     assert rows["cpu_only"]["explanation"].endswith(
-        "the Oracle's share of 1 would have taken 0.5 s"
+        "the Oracle's share of 100 % would have taken 500 ms"
     )
     stored = full_arena.store.query(
         "SELECT gpu_start, cpu_start, finish, cost_electricity FROM scheduler_results FINAL "

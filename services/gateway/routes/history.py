@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
 from services.gateway.desk import Desk, RunId
-from services.gateway.shapes import Deleted
+from services.gateway.shapes import ComparativeRow, Deleted, TrainingRow
 
 
 def make_router(desk: Desk) -> APIRouter:
@@ -18,24 +18,26 @@ def make_router(desk: Desk) -> APIRouter:
     @router.get("/api/full_history")
     async def full_history(
         run: RunId = None, limit: Annotated[int, Query(ge=1, le=10_000)] = 1000
-    ) -> list[dict[str, Any]]:
+    ) -> list[TrainingRow]:
         """The newest training rows: task features with the Oracle's share and time."""
         record = await desk.newest(run)
         if record is None:
             return []
-        return await asyncio.to_thread(desk.queries.training_data, record.run, limit)
+        rows = await asyncio.to_thread(desk.queries.training_data, record.run, limit)
+        return [TrainingRow(**row) for row in rows]
 
     @router.get("/api/history/comparative")
     async def comparative(
         run: RunId = None, limit: Annotated[int, Query(ge=1, le=1000)] = 50
-    ) -> list[dict[str, Any]]:
+    ) -> list[ComparativeRow]:
         """What every scheduler decided for the newest `limit` tasks, and what it cost."""
         record = await desk.newest(run)
         if record is None:
             return []
-        return await asyncio.to_thread(
+        rows = await asyncio.to_thread(
             desk.queries.comparative, record.run, record.spec.schedulers, limit
         )
+        return [ComparativeRow(**row) for row in rows]
 
     @guarded.delete("/api/history")
     async def forget() -> Deleted:

@@ -1,5 +1,5 @@
-"""Explanations of a task of size 1000, intensity 0.5 and 1600 MB: 1 s on the CPU, 0.4 s of compute
-and 0.1 s of transfer on a GPU."""
+"""Explanations of a task of size 1000, intensity 0.5 and 1600 MB: 1 s on the CPU, 400 ms of compute
+and 100 ms of transfer on a GPU."""
 
 from __future__ import annotations
 
@@ -67,21 +67,21 @@ def test_the_physics_of_a_task() -> None:
 
 def test_a_split_task() -> None:
     assert explained(row(0.5, 0.25, 0.5)) == (
-        "50 % ran on GPU 2: 0.2 s of compute and 0.05 s of transfer, then 0.5 s on the CPU; "
-        "the Oracle's share of 1 would have taken 0.5 s"
+        "50 % ran on GPU 2: 200 ms of compute and 50 ms of transfer, then 500 ms on the CPU; "
+        "the Oracle's share of 100 % would have taken 500 ms"
     )
 
 
 def test_the_best_decision() -> None:
     assert explained(row(1, 0.5, 0)) == (
-        "all of it ran on GPU 2: 0.4 s of compute and 0.1 s of transfer; no share is faster"
+        "all of it ran on GPU 2: 400 ms of compute and 100 ms of transfer; no share is faster"
     )
 
 
 def test_a_task_that_waited_on_the_cpu() -> None:
     assert explained(row(0, 0, 1, wait=2.5)) == (
         "all of it ran on the CPU: 1 s, after 2.5 s of waiting; "
-        "the Oracle's share of 1 would have taken 0.5 s"
+        "the Oracle's share of 100 % would have taken 500 ms"
     )
 
 
@@ -89,8 +89,8 @@ def test_overlapped_parts() -> None:
     """Both end together at 2/3: 1/3 s."""
     text = explained(row(0.5, 0.25, 0.5, time=0.5), split="overlapped")
     assert text == (
-        "50 % ran on GPU 2: 0.2 s of compute and 0.05 s of transfer, while the CPU worked on the "
-        "rest for 0.5 s; the Oracle's share of 0.667 would have taken 0.333 s"
+        "50 % ran on GPU 2: 200 ms of compute and 50 ms of transfer, while the CPU worked on the "
+        "rest for 500 ms; the Oracle's share of 66.7 % would have taken 333 ms"
     )
 
 
@@ -104,6 +104,13 @@ def test_memory_that_does_not_fit() -> None:
         "failed: all of it (16,000 MB) does not fit the 8,000 MB of GPU 2"
     )
     assert explained(row(1, 1.9, 0, **large), memory_policy="page") == (
-        "all of it ran on GPU 2: 0.4 s of compute and 1.5 s of transfer (what does not fit is "
-        "moved twice); the Oracle's share of 0 would have taken 1 s"
+        "all of it ran on GPU 2: 400 ms of compute and 1.5 s of transfer (what does not fit is "
+        "moved twice); the Oracle's share of 0 % would have taken 1 s"
+    )
+
+
+def test_what_nobody_would_notice() -> None:
+    assert explained(row(0.9999, 0.49995, 0.0001)) == (
+        "nearly all of it ran on GPU 2: 400 ms of compute and 100 ms of transfer; "
+        "no share is noticeably faster"
     )
