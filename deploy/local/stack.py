@@ -18,6 +18,15 @@ from shared.spec import check_scheduler_name
 
 START_SECONDS = 60.0
 
+# One thread a process, since the processes are what runs in parallel here, and memory that is free
+# is given back.
+FRUGAL = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "2",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+}
+
 # Without a limit it keeps whatever a fast run once needed; with it the speed is the same.
 NATS_MEMORY = "300MiB"
 
@@ -117,9 +126,7 @@ class Stack:
         self, name: str, command: list[str], environment: dict[str, str] | None = None
     ) -> None:
         log_file = self._plan.data_dir / "logs" / f"{name}.log"
-        # One thread a process: the processes are what runs in parallel here.
-        threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
-        child = Child(name, command, {**threads, **(environment or {})}, log_file)
+        child = Child(name, command, {**FRUGAL, **(environment or {})}, log_file)
         await child.start()
         self._children.append(child)
 
