@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from faststream.nats.annotations import NatsMessage
 from prometheus_client import Counter
 from pydantic import BaseModel, ValidationError
 
-from services.trainer.learning import AgentLearning, ForestLearning, Learning
 from shared import batches, subjects
 from shared.bus import ONE_AT_A_TIME, existing
 from shared.cancelling import cancel
@@ -22,7 +23,9 @@ from shared.service import Service
 from shared.settings import Settings
 from shared.store.client import Store
 
-LEARNINGS: dict[str, type[Learning]] = {FOREST: ForestLearning, AGENT: AgentLearning}
+if TYPE_CHECKING:
+    from services.trainer.learning import Learning
+
 # Whose results each learner learns from.
 TEACHERS = {FOREST: "oracle", AGENT: AGENT}
 
@@ -41,10 +44,14 @@ class Trainer:
     def __init__(self, service: Service, store: Store) -> None:
         self._service = service
         self._store = store
+        self._loaded = asyncio.Event()
         self._learnings: dict[tuple[str, str], Learning] = {}
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
 
     async def follow(self) -> None:
+        # These libraries are large: they are loaded while the rest of the arena starts.
+        await asyncio.to_thread(import_module, "services.trainer.learning")
+        self._loaded.set()
         interval = self._service.settings.watch_interval.total_seconds()
         while True:
             active = {r.run: r for r in await self._service.runs.refresh() if r.active}
@@ -53,7 +60,7 @@ class Trainer:
                     await cancel(self._tasks.pop(key))
                     self._learnings.pop(key, None)
             for record in active.values():
-                for name in LEARNINGS.keys() & set(record.spec.schedulers):
+                for name in TEACHERS.keys() & set(record.spec.schedulers):
                     self._begin(record, name)
             await asyncio.sleep(interval)
 
@@ -64,6 +71,8 @@ class Trainer:
             self._tasks[key] = asyncio.create_task(self._keep_learning(record, name))
 
     def _make(self, record: RunRecord, name: str) -> Learning:
+        from services.trainer.learning import LEARNINGS  # see `follow`
+
         return LEARNINGS[name](record, self._service.bus, self._store)
 
     async def _keep_learning(self, record: RunRecord, name: str) -> None:
@@ -82,6 +91,7 @@ class Trainer:
 
     async def take(self, name: str, batch: batches.Batch) -> None:
         run = batch.envelope.run
+        await self._loaded.wait()
         if (run, name) not in self._learnings:
             try:
                 record = await self._service.runs.get(run)
@@ -137,7 +147,7 @@ def make(settings: Settings) -> Service:
             await trainer.take(name, batch)
             taken.labels(name).inc(batch.rows.num_rows)
 
-    for name in LEARNINGS:
+    for name in TEACHERS:
         subscribe(name)
 
     @service.bus.broker.subscriber(subjects.ROLLBACK, "trainer", title="Roll back")

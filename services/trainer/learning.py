@@ -246,6 +246,9 @@ class AgentLearning(Learning):
         self._since = 0
 
 
+LEARNINGS: dict[str, type[Learning]] = {FOREST: ForestLearning, AGENT: AgentLearning}
+
+
 def window_of(tasks: Tasks) -> Window:
     return Window(len(tasks), int(tasks.task_id[0]), int(tasks.task_id[-1]))
 
