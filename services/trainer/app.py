@@ -104,7 +104,7 @@ class Trainer:
 
     async def roll_back(self, asked: Rollback) -> Manifest:
         learning = self._learnings.get((asked.run, asked.name))
-        if learning is None or not learning.prepared:
+        if learning is None:
             raise NotAllowed(f"nobody learns {asked.name} in run {asked.run} now")
         return await learning.roll_back(asked.version)
 

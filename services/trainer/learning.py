@@ -51,7 +51,7 @@ class Learning(ABC):
         self._waiting = 0  # rows in it
         self._share = bus.settings.trainer_share
         self._turn = asyncio.Lock()
-        self.prepared = False
+        self._prepared = asyncio.Event()
 
     def add(self, rows: pa.RecordBatch) -> None:
         self._inbox.append(rows)
@@ -63,7 +63,7 @@ class Learning(ABC):
         """Pre-train and ship the first model; after a restart, remember instead."""
         async with self._turn:
             await self._prepare()
-        self.prepared = True
+        self._prepared.set()
 
     async def learn(self) -> None:
         """Work whenever there is something to learn, for the trainer's share of the time."""
@@ -75,6 +75,7 @@ class Learning(ABC):
             await asyncio.sleep(spent * (1 / self._share - 1) if worked else IDLE_SECONDS)
 
     async def roll_back(self, number: int) -> Manifest:
+        await self._prepared.wait()
         async with self._turn:
             return await self._roll_back(number)
 
