@@ -74,8 +74,12 @@ def test_killing_trainer_and_workers_loses_nothing_and_versions_go_on(
     arena.kill_worker("rl_agent")
     arena.kill_worker("hybrid_ml")
     until(lambda: all(max(versions(arena, run, name)) > before[name] for name in before))
-    arena.http.post("/api/simulation/stop", params={"run": run})
+    # Paused, not stopped: of an active run it is known how many tasks were sent.
+    arena.http.post("/api/simulation/pause", params={"run": run})
+    arena.wait_for(run, lambda s: s["state"] == "paused")
+    time.sleep(1)  # a batch that was on its way when the pause came
     stopped = arena.wait_for(run, lambda s: s["tasks_processed"] == s["tasks_sent"])
+    arena.http.post("/api/simulation/stop", params={"run": run})
     counts = arena.sql(
         "SELECT scheduler, count() AS results, uniqExact(task_id) AS tasks "
         f"FROM scheduler_results FINAL WHERE run = '{run}' GROUP BY scheduler"
