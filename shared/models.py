@@ -15,6 +15,7 @@ from hashlib import sha256
 from typing import Any, Literal
 
 import nats.js.errors
+from nats.js.api import RawStreamMsg
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from shared import subjects
@@ -71,23 +72,24 @@ def read(subject: str, headers: dict[str, Any] | None, body: bytes, sequence: in
 
 async def newest(bus: Bus, run: str, name: str) -> Model | None:
     """The model in service. Refused ones are passed over by whoever asks, not here."""
-    subject = subjects.model(run, name)
-    try:
-        message = await bus.stream.get_last_msg(subjects.MODELS, subject, direct=True)
-    except nats.js.errors.NotFoundError:
+    message = await _last(bus, run, name)
+    if message is None:
         return None
-    return read(subject, message.headers, message.data or b"", message.seq or 0)
+    return read(subjects.model(run, name), message.headers, message.data or b"", message.seq or 0)
 
 
 async def last_sequence(bus: Bus, run: str, name: str) -> int:
     """The place of the newest message, readable or not; 0 if there is none."""
-    try:
-        message = await bus.stream.get_last_msg(
+    message = await _last(bus, run, name)
+    return 0 if message is None else message.seq or 0
+
+
+async def _last(bus: Bus, run: str, name: str) -> RawStreamMsg | None:
+    with suppress(nats.js.errors.NotFoundError):
+        return await bus.stream.get_last_msg(
             subjects.MODELS, subjects.model(run, name), direct=True
         )
-    except nats.js.errors.NotFoundError:
-        return 0
-    return message.seq or 0
+    return None
 
 
 async def stored(bus: Bus, run: str, name: str) -> list[Model]:

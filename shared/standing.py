@@ -30,6 +30,12 @@ class Standing(BaseModel):
     cpu_busy: list[float] = []  # seconds of work each CPU was given
     gpu_busy: list[float] = []
 
+    def over(self, oracle: Standing | None) -> float | None:
+        """Total execution time over the Oracle's; none while they differ in tasks."""
+        if oracle is None or oracle.tasks != self.tasks or oracle.total_time <= 0:
+            return None
+        return self.total_time / oracle.total_time
+
 
 def standing_of(envelope: Envelope) -> Standing:
     """The standing that a batch of results brings."""

@@ -77,8 +77,10 @@ def local_arena(data_dir: Path | None) -> Arena | None:
 def settings(data_dir: Path | None) -> Settings:
     """How to reach NATS and ClickHouse: the local arena's, else what the environment says."""
     arena = local_arena(data_dir)
-    if arena is None:
-        return Settings()
+    return Settings() if arena is None else settings_of(arena)
+
+
+def settings_of(arena: Arena) -> Settings:
     values = {
         key.removeprefix("HYBRID_").lower(): value for key, value in arena.environment().items()
     }

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from deploy.local.arena import DEFAULT_DATA_DIR, Arena, Ports
 from deploy.local.stack import Plan, Stack, parse_scale
-from services.cli.client import Gateway
+from services.cli.client import Gateway, settings_of
 from services.cli.options import Json
 from services.cli.output import coloured, err, explained, fail, print_json, race_table
 from services.cli.runs import spec_from, wait_for
@@ -184,10 +184,7 @@ def finish(gateway: Gateway, arena: Arena, run: dict[str, Any], quiet: bool) -> 
     wait_for(gateway, name, tasks, quiet=quiet)
     detail = gateway.get(f"/api/runs/{name}")
     seconds = detail["updated_at"] - detail["created_at"]
-    values = {
-        key.removeprefix("HYBRID_").lower(): value for key, value in arena.environment().items()
-    }
-    store = Store(Settings.model_validate(values))
+    store = Store(settings_of(arena))
     counted = {row["scheduler"]: row for row in store.query(COUNTED, {"run": name})}
     learned = _learned(store, name, detail["tasks"])
     store.close()

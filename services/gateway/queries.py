@@ -8,6 +8,7 @@ from datetime import UTC
 from typing import Any
 
 from services.gateway.shapes import SchedulerStanding
+from shared.standing import Standing
 from shared.store.client import Store
 from shared.store.schema import TABLES
 
@@ -59,22 +60,6 @@ TRAINING_DATA = """
     ORDER BY task_id DESC LIMIT {limit:UInt32}
 """
 
-COMPARATIVE = """
-    SELECT run, task_id, scheduler AS scheduler_name, gpu_fraction, gpu, model_version, explored,
-           time AS actual_time, wait, turnaround, energy AS energy_consumption,
-           cost AS execution_cost, status,
-           size, compute_intensity, memory_required, arrival_time
-    FROM (
-        SELECT * FROM scheduler_results FINAL
-        WHERE run = {run:String} AND task_id >= {first:Int64} AND task_id < {last:Int64}
-    ) AS results
-    INNER JOIN (
-        SELECT * FROM tasks FINAL
-        WHERE run = {run:String} AND task_id >= {first:Int64} AND task_id < {last:Int64}
-    ) AS tasks USING (run, task_id)
-    ORDER BY task_id DESC, scheduler_name
-"""
-
 MODELS = """
     SELECT * FROM models FINAL
     WHERE ({run:String} = '' OR run = {run:String})
@@ -90,8 +75,8 @@ class Queries:
 
     def standings(self, run: str, schedulers: Iterable[str]) -> dict[str, SchedulerStanding]:
         rows = self.newest_standings(run, schedulers)
-        oracle = rows.get("oracle")
-        return {name: _standing(row, oracle) for name, row in rows.items()}
+        known = {name: Standing.model_validate(row) for name, row in rows.items()}
+        return {name: _standing(standing, known.get("oracle")) for name, standing in known.items()}
 
     def newest_standings(self, run: str, schedulers: Iterable[str]) -> dict[str, dict[str, Any]]:
         """The newest row of each scheduler that has one, by name."""
@@ -144,13 +129,6 @@ class Queries:
         rows = self._store.query(TRAINING_DATA, {"run": run, "limit": limit})
         return rows[::-1]
 
-    def comparative(self, run: str, schedulers: Iterable[str], limit: int) -> list[dict[str, Any]]:
-        """Every scheduler's result for the last `limit` tasks, newest task first."""
-        standings = self.standings(run, schedulers)
-        last = max((standing.results for standing in standings.values()), default=0)
-        window = {"run": run, "first": max(last - limit, 0), "last": last}
-        return self._store.query(COMPARATIVE, window)
-
     def models(
         self, run: str | None, name: str | None, version: int | None, limit: int
     ) -> list[dict[str, Any]]:
@@ -168,23 +146,22 @@ class Queries:
                 self._store.command(f"DELETE FROM {table} WHERE run = {{run:String}}", {"run": run})
 
 
-def _standing(row: dict[str, Any], oracle: dict[str, Any] | None) -> SchedulerStanding:
-    tasks = row["tasks"] or 1
-    comparable = oracle is not None and oracle["tasks"] == row["tasks"] and oracle["total_time"]
+def _standing(standing: Standing, oracle: Standing | None) -> SchedulerStanding:
+    tasks = standing.tasks or 1
     return SchedulerStanding(
-        results=row["tasks"],
-        failed=row["failed"],
-        gpu_tasks=row["gpu_tasks"],
-        total_time=row["total_time"],
-        avg_time=row["total_time"] / tasks,
-        avg_wait=row["total_wait"] / tasks,
-        makespan=row["makespan"],
-        avg_energy=row["total_energy"] / tasks,
-        avg_cost=row["total_cost"] / tasks,
-        total_energy=row["total_energy"],
-        total_cost=row["total_cost"],
-        clock=row["clock"],
-        cpu_busy=row["cpu_busy"],
-        gpu_busy=row["gpu_busy"],
-        vs_oracle=row["total_time"] / oracle["total_time"] if comparable and oracle else None,
+        results=standing.tasks,
+        failed=standing.failed,
+        gpu_tasks=standing.gpu_tasks,
+        total_time=standing.total_time,
+        avg_time=standing.total_time / tasks,
+        avg_wait=standing.total_wait / tasks,
+        makespan=standing.makespan,
+        avg_energy=standing.total_energy / tasks,
+        avg_cost=standing.total_cost / tasks,
+        total_energy=standing.total_energy,
+        total_cost=standing.total_cost,
+        clock=standing.clock,
+        cpu_busy=standing.cpu_busy,
+        gpu_busy=standing.gpu_busy,
+        vs_oracle=standing.over(oracle),
     )

@@ -54,6 +54,12 @@ class Row(BaseModel):
     vs_oracle: float | None = Field(description="its time over the Oracle's for this task")
 
 
+class ComparativeRow(Row):
+    model_config = example(run="1116-081502-6a1f", **ROW)
+
+    run: str
+
+
 class TaskPage(BaseModel):
     model_config = example(rows=[ROW], next_before=8191)
 
@@ -123,3 +129,25 @@ class StoredModel(BaseModel):
     last_task: int
     metrics: dict[str, Any]
     created_at: datetime
+
+
+class TrainingRow(BaseModel):
+    """A task's features with the Oracle's answer."""
+
+    model_config = example(
+        run="1116-081502-6a1f",
+        task_id=8240,
+        size=960.0,
+        compute_intensity=0.75,
+        memory_required=81.0,
+        optimal_gpu_fraction=1.0,
+        optimal_time=0.237,
+    )
+
+    run: str
+    task_id: int
+    size: float
+    compute_intensity: float
+    memory_required: float
+    optimal_gpu_fraction: float
+    optimal_time: float

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import onnxruntime
+from onnxruntime import InferenceSession
 from river.drift import ADWIN
 from skl2onnx import to_onnx
 from sklearn.ensemble import RandomForestRegressor
@@ -18,7 +18,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from services.trainer.charges import charged
-from shared.features import Matrix, forest_features
+from shared.features import forest_features
+from shared.forest import open_model, predict
 from shared.physics import fastest_share, price
 from shared.spec import RunSpec
 from shared.tasks import Floats, Tasks, concatenate, take
@@ -69,18 +70,7 @@ def fit(labelled: Labelled, spec: RunSpec) -> bytes:
     return bytes(to_onnx(pipeline, features[:1], target_opset=OPSET).SerializeToString())
 
 
-def open_model(body: bytes) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    return onnxruntime.InferenceSession(body, options, providers=["CPUExecutionProvider"])
-
-
-def predict(model: onnxruntime.InferenceSession, features: Matrix) -> Floats:
-    (shares,) = model.run(None, {model.get_inputs()[0].name: features})
-    return np.clip(np.asarray(shares, dtype=np.float64)[:, 0], 0.0, 1.0)
-
-
-def regret(model: onnxruntime.InferenceSession, labelled: Labelled, spec: RunSpec) -> float:
+def regret(model: InferenceSession, labelled: Labelled, spec: RunSpec) -> float:
     """Total execution time over the Oracle's."""
     chosen = price(labelled.tasks, predict(model, forest_features(labelled.tasks)), spec)
     time, _ = charged(labelled.tasks, chosen.time, chosen.energy, chosen.failed, spec)
@@ -129,7 +119,7 @@ class ForestLearner:
         that a fresh forest has as much to learn from as the one that it is held against."""
         self.window = labelled.last(self.spec.learning.forest.window)
 
-    def add(self, labelled: Labelled, champion: onnxruntime.InferenceSession | None) -> None:
+    def add(self, labelled: Labelled, champion: InferenceSession | None) -> None:
         """Take results in; those that were seen before change nothing."""
         new = labelled.last(int((labelled.tasks.task_id > self.last_task).sum()))
         if not len(new):
@@ -141,7 +131,7 @@ class ForestLearner:
         self.window = merged.last(self.spec.learning.forest.window)
         self.fresh += len(new)
 
-    def _watch(self, new: Labelled, champion: onnxruntime.InferenceSession) -> None:
+    def _watch(self, new: Labelled, champion: InferenceSession) -> None:
         """Errors of the model in service, task by task, through the drift detector."""
         errors = np.abs(predict(champion, forest_features(new.tasks)) - new.share)
         for error in errors:

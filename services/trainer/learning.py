@@ -12,8 +12,8 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import ClassVar, Literal
 
-import onnxruntime
 import pyarrow as pa
+from onnxruntime import InferenceSession
 
 from services.trainer import forest, memory
 from services.trainer.dqn import Dqn, Results
@@ -21,6 +21,7 @@ from services.trainer.forest import ForestLearner, Labelled
 from services.trainer.yard import Window, Yard
 from shared import batches
 from shared.bus import Bus
+from shared.forest import open_model
 from shared.models import AGENT, FOREST, Manifest
 from shared.runs import RunRecord
 from shared.spec import RunSpec
@@ -106,10 +107,10 @@ class ForestLearning(Learning):
     def __init__(self, record: RunRecord, bus: Bus, store: Store) -> None:
         super().__init__(record, bus, store)
         self._learner = ForestLearner(record.spec)
-        self._session: tuple[int, onnxruntime.InferenceSession] | None = None
+        self._session: tuple[int, InferenceSession] | None = None
 
     async def _prepare(self) -> None:
-        await self._yard.load(forest.open_model)
+        await self._yard.load(open_model)
         known = None
         if self._spec.learning.pretrain_tasks:
             known = forest.generated(practice(self._spec), self._spec)
@@ -154,12 +155,12 @@ class ForestLearning(Learning):
         labelled = Labelled(batches.tasks_of(rows), batches.column(rows, "gpu_fraction"))
         self._learner.add(labelled, self._champion())
 
-    def _champion(self) -> onnxruntime.InferenceSession | None:
+    def _champion(self) -> InferenceSession | None:
         serving = self._yard.in_service
         if serving.body is None:
             return None
         if self._session is None or self._session[0] != serving.version:
-            self._session = (serving.version, forest.open_model(serving.body))
+            self._session = (serving.version, open_model(serving.body))
         return self._session[1]
 
 

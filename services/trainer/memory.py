@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import pyarrow as pa
 
 from services.trainer.dqn import Results
 from services.trainer.forest import Labelled
@@ -35,35 +34,39 @@ AGENT_RESULTS = """
 
 
 def oracle_window(store: Store, run: str, limit: int) -> Labelled | None:
-    rows = store.query(ORACLE_WINDOW, {"run": run, "limit": limit})[::-1]
-    return Labelled(_tasks(rows), _column(rows, "share")) if rows else None
+    rows = _oldest_first(store.table(ORACLE_WINDOW, {"run": run, "limit": limit}))
+    return Labelled(_tasks(rows), _column(rows, "share")) if rows.num_rows else None
 
 
 def agent_results(store: Store, run: str, scheduler: str, limit: int) -> Results | None:
     """The newest results of the agent's decisions, oldest first."""
     parameters = {"run": run, "scheduler": scheduler, "limit": limit}
-    rows = store.query(AGENT_RESULTS, parameters)[::-1]
-    if not rows:
+    rows = _oldest_first(store.table(AGENT_RESULTS, parameters))
+    if not rows.num_rows:
         return None
     return Results(
         tasks=_tasks(rows),
         share=_column(rows, "share"),
-        gpu=np.array([row["gpu"] for row in rows], dtype=np.int64),
+        gpu=_column(rows, "gpu").astype(np.int64),
         time=_column(rows, "time"),
         energy=_column(rows, "energy"),
         failed=_column(rows, "failed") > 0,
     )
 
 
-def _tasks(rows: list[dict[str, Any]]) -> Tasks:
+def _oldest_first(rows: pa.Table) -> pa.Table:
+    return rows.take(np.arange(rows.num_rows)[::-1])
+
+
+def _tasks(rows: pa.Table) -> Tasks:
     return Tasks(
-        task_id=np.array([row["task_id"] for row in rows], dtype=np.int64),
+        task_id=rows.column("task_id").to_numpy(),
         size=_column(rows, "size"),
         compute_intensity=_column(rows, "compute_intensity"),
         memory_required=_column(rows, "memory_required"),
-        arrival_time=np.zeros(len(rows)),
+        arrival_time=np.zeros(rows.num_rows),
     )
 
 
-def _column(rows: list[dict[str, Any]], name: str) -> Floats:
-    return np.array([row[name] for row in rows], dtype=np.float64)
+def _column(rows: pa.Table, name: str) -> Floats:
+    return np.asarray(rows.column(name).to_numpy(), dtype=np.float64)

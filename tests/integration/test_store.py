@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from services.gateway.queries import Queries
+from services.gateway.windows import Windows
 from shared.settings import Settings
 from shared.store.client import Store, StoreError
 from shared.store.schema import MIGRATIONS, TABLES
@@ -113,7 +114,8 @@ def test_the_newest_tasks_are_read_without_the_run(long_run: Reads) -> None:
     for table in ("standings", "scheduler_results", "tasks"):
         long_run.command(f"OPTIMIZE TABLE {table} FINAL")
     long_run.read_rows.clear()
-    rows = Queries(long_run).comparative("long", ["greedy", "oracle"], limit=3)
+    names = ["greedy", "oracle"]
+    rows, _ = Windows(long_run, Queries(long_run)).page("long", names, names, None, 3, None)
     assert [(row["task_id"], row["scheduler_name"], row["size"]) for row in rows] == [
         (task, name, task + 1.0)
         for task in (199_999, 199_998, 199_997)

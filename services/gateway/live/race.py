@@ -161,7 +161,6 @@ class Race:
     def _row(self, seen: Competitor, place: Place, oracle: Standing | None) -> dict[str, Any]:
         standing = seen.standing
         tasks = standing.tasks
-        comparable = oracle is not None and oracle.tasks == tasks and oracle.total_time > 0
         return {
             "name": place.name,
             "tasks": tasks,
@@ -176,9 +175,7 @@ class Race:
             "total_cost": shown(standing.total_cost),
             "makespan": shown(standing.makespan),
             "gpu_share": shown(standing.gpu_tasks / tasks),
-            "vs_oracle": shown(standing.total_time / oracle.total_time)
-            if comparable and oracle
-            else None,
+            "vs_oracle": shown(standing.over(oracle)),
             "model_version": seen.model_version,
             "score": shown(place.score),
             "rank": place.rank,

@@ -8,7 +8,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 
 from services.gateway.desk import Desk, RunId
-from services.gateway.shapes import ComparativeRow, Deleted, TrainingRow
+from services.gateway.rows import ComparativeRow, TrainingRow
+from services.gateway.shapes import Deleted
 
 
 def make_router(desk: Desk) -> APIRouter:
@@ -34,10 +35,11 @@ def make_router(desk: Desk) -> APIRouter:
         record = await desk.newest(run)
         if record is None:
             return []
-        rows = await asyncio.to_thread(
-            desk.queries.comparative, record.run, record.spec.schedulers, limit
+        names = record.spec.schedulers
+        rows, _ = await asyncio.to_thread(
+            desk.windows.page, record.run, names, names, None, limit, None
         )
-        return [ComparativeRow(**row) for row in rows]
+        return [ComparativeRow(run=record.run, **row) for row in rows]
 
     @guarded.delete("/api/history")
     async def forget() -> Deleted:

@@ -3,10 +3,11 @@ from typing import Any
 import numpy as np
 
 from services.scheduler.learned import LearnedPolicy
-from shared.features import FOREST_FEATURES, Matrix, forest_features
+from shared.features import FOREST_FEATURES, forest_features
+from shared.forest import open_model, predict
 from shared.models import FOREST
 from shared.spec import RunSpec
-from shared.tasks import Decisions, Floats, Tasks
+from shared.tasks import Decisions, Tasks
 
 
 class HybridMl(LearnedPolicy):
@@ -21,18 +22,9 @@ class HybridMl(LearnedPolicy):
     learner = FOREST
 
     def open(self, body: bytes) -> Any:
-        import onnxruntime  # only here: workers of other policies do without it
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        model = onnxruntime.InferenceSession(body, options, providers=["CPUExecutionProvider"])
-        shares(model, np.ones((1, len(FOREST_FEATURES)), np.float32))
+        model = open_model(body)
+        predict(model, np.ones((1, len(FOREST_FEATURES)), np.float32))
         return model
 
     def decide_with(self, model: Any, tasks: Tasks, spec: RunSpec) -> Decisions:
-        return Decisions(gpu_fraction=shares(model, forest_features(tasks)))
-
-
-def shares(model: Any, features: Matrix) -> Floats:
-    (found,) = model.run(None, {model.get_inputs()[0].name: features})
-    return np.clip(np.asarray(found, np.float64)[:, 0], 0.0, 1.0)
+        return Decisions(gpu_fraction=predict(model, forest_features(tasks)))
