@@ -10,10 +10,11 @@ import typer
 from rich.table import Column, Table
 
 from services.cli import export as exports
-from services.cli.client import Gateway, Refused, connect
+from services.cli.client import connect
 from services.cli.options import DataDir, Json, Url
 from services.cli.output import ago, err, explained, out, plain, print_json
 from shared.errors import NotFound
+from shared.gateway import Gateway, Refused
 from shared.models import LEARNERS
 
 app = typer.Typer(no_args_is_help=True, help="List, inspect, export and roll back models.")

@@ -10,7 +10,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from services.cli.client import Gateway, connect
+from services.cli.client import connect
 from services.cli.options import DataDir, Json, RunArgument, Url
 from services.cli.output import (
     ago,
@@ -22,6 +22,7 @@ from services.cli.output import (
     print_json,
     race_table,
 )
+from shared.gateway import Gateway
 from shared.spec import RunSpec, read_mapping
 
 app = typer.Typer(no_args_is_help=True, help="Start, watch and steer runs.")

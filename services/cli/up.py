@@ -18,13 +18,14 @@ from rich.text import Text
 
 from deploy.local.arena import DEFAULT_DATA_DIR, Arena, Ports
 from deploy.local.stack import Plan, Stack, parse_scale
-from services.cli.client import Gateway, settings_of
+from services.cli.client import settings_of
 from services.cli.options import Json
 from services.cli.output import coloured, err, explained, fail, print_json, race_table
 from services.cli.runs import spec_from, wait_for
 from shared import logs
 from shared.cancelling import cancel
 from shared.errors import ArenaError
+from shared.gateway import Gateway
 from shared.models import LEARNERS
 from shared.settings import Settings
 from shared.store.client import Store

@@ -1,0 +1,66 @@
+"""The arena's HTTP interface as a small client, for the command line and the lab."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+from shared import subjects
+from shared.errors import ArenaError, Unavailable
+from shared.models import MANIFEST, Model, read
+
+
+class Refused(ArenaError):
+    """The gateway said no; the text says why."""
+
+    def __init__(self, why: str, status: int) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class Gateway:
+    def __init__(self, url: str, token: str = "") -> None:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._client = httpx.Client(base_url=url, headers=headers, timeout=30)
+        self.url = url
+
+    def get(self, path: str, **parameters: Any) -> Any:
+        return self._send("GET", path, params=_given(parameters))
+
+    def post(self, path: str, body: Any = None, **parameters: Any) -> Any:
+        return self._send("POST", path, json=body, params=_given(parameters))
+
+    def model(self, run: str, name: str, version: int | None) -> Model:
+        """A model as it was shipped; without a version the one in service."""
+        answer = self._ask("GET", f"/api/models/{run}/{name}/{version or 'newest'}")
+        headers = {MANIFEST: answer.headers.get("X-Model-Manifest", "")}
+        return read(subjects.model(run, name), headers, answer.content)
+
+    def _send(self, method: str, path: str, **options: Any) -> Any:
+        return self._ask(method, path, **options).json()
+
+    def _ask(self, method: str, path: str, **options: Any) -> httpx.Response:
+        try:
+            answer = self._client.request(method, path, **options)
+        except httpx.HTTPError as error:
+            raise Unavailable(
+                f"no arena answers at {self.url} ({type(error).__name__}); "
+                "start one with `hybrid up`, or say where it is with --url or --data-dir"
+            ) from None
+        if answer.is_success or (answer.status_code == 503 and path == "/api/health"):
+            return answer
+        raise Refused(_why(answer), answer.status_code)
+
+
+def _given(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in parameters.items() if value is not None}
+
+
+def _why(answer: httpx.Response) -> str:
+    try:
+        said = answer.json()
+        detail = "\n".join(said.get("problems") or [said["detail"]])
+    except (ValueError, KeyError, AttributeError):
+        detail = answer.text[:500]
+    return detail or f"HTTP {answer.status_code}"
