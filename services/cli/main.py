@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from services.cli import models, runs
+from services.cli.profile import profile
 from services.cli.query import sql
 from services.cli.tail import tail
 from services.cli.up import up
@@ -21,6 +22,7 @@ app.add_typer(runs.app, name="run")
 app.add_typer(models.app, name="model")
 app.command()(sql)
 app.command()(tail)
+app.command()(profile)
 
 if __name__ == "__main__":
     app()

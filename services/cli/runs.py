@@ -22,6 +22,7 @@ from services.cli.output import (
     print_json,
     race_table,
 )
+from services.cli.profile import ClusterOption, over_profile
 from shared.gateway import Gateway
 from shared.spec import RunSpec, read_mapping
 
@@ -34,11 +35,15 @@ def spec_from(
     pace: str | None,
     seed: int | None,
     preset: str | None,
+    cluster: Path | None = None,
 ) -> dict[str, Any]:
-    """A spec file with the options over it, checked here so that errors need no arena."""
+    """The options over a spec file over a hardware profile.
+
+    All of it is checked here, so that errors need no arena.
+    """
     data = read_mapping(spec) if spec else {}
     RunSpec.parse(data)
-    data = dict(data or {})
+    data = over_profile(cluster, dict(data or {}))
     for key, value in (("tasks", tasks), ("pace", pace), ("seed", seed)):
         if value is not None:
             data[key] = value
@@ -54,6 +59,7 @@ def start(
     pace: Annotated[str | None, typer.Option(help="Tasks per second, or max.")] = None,
     seed: Annotated[int | None, typer.Option(help="Same spec and seed, same results.")] = None,
     preset: Annotated[str | None, typer.Option(help="Workload preset, such as hpc.")] = None,
+    cluster: ClusterOption = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the run is complete.")] = False,
     url: Url = None,
     data_dir: DataDir = None,
@@ -62,10 +68,11 @@ def start(
     """Start a run.
 
     Examples: `hybrid run start --tasks 10000 --pace max --wait`,
-    `hybrid run start --spec my-run.yaml --seed 7`
+    `hybrid run start --spec my-run.yaml --seed 7`,
+    `hybrid run start --cluster hardware_profile.json`
     """
     with explained():
-        data = spec_from(spec, tasks, pace, seed, preset)
+        data = spec_from(spec, tasks, pace, seed, preset, cluster)
         if wait and data.get("tasks") is None:
             fail("--wait needs a run that ends: give --tasks")
         gateway = connect(url, data_dir)

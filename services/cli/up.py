@@ -21,6 +21,7 @@ from deploy.local.stack import Plan, Stack, parse_scale
 from services.cli.client import settings_of
 from services.cli.options import Json
 from services.cli.output import coloured, err, explained, fail, print_json, race_table
+from services.cli.profile import ClusterOption
 from services.cli.runs import spec_from, wait_for
 from shared import logs
 from shared.cancelling import cancel
@@ -67,6 +68,7 @@ def up(
     seed: Annotated[int | None, typer.Option(help="Same spec and seed, same results.")] = None,
     preset: Annotated[str | None, typer.Option(help="Workload preset, such as hpc.")] = None,
     spec: Annotated[Path | None, typer.Option(help="A RunSpec, YAML or JSON.")] = None,
+    cluster: ClusterOption = None,
     scale: Annotated[
         list[str] | None, typer.Option(help="Workers of a scheduler, as greedy=3. Repeatable.")
     ] = None,
@@ -101,7 +103,7 @@ def up(
     logs.set_up(Settings(log_level="warning", log_format="console"))
     added = tuple(add or ())
     with explained():
-        wanted = spec_from(spec, tasks, pace, seed, preset)
+        wanted = spec_from(spec, tasks, pace, seed, preset, cluster)
         if exit and wanted.get("tasks") is None:
             fail("--exit needs a run that ends: give --tasks, or a spec with tasks")
         known = {*BUILT_IN, *SCALABLE, *(Path(entry.partition(":")[0]).stem for entry in added)}

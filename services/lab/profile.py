@@ -1,0 +1,324 @@
+"""`hardware_profile.json`: what was measured of a machine, and the physics that follow from it.
+
+The mapping. A task of size N and intensity 1 is the float32 product of two square matrices with
+16,384 N elements each, that is of edge 128 sqrt(N). A product of edge n takes 2 n^3 operations, so
+its time grows with the size to the power of 1.5, as in the physics. Multiplying matrices is the
+most intense work there is: the speed-up measured on it is the one at intensity 1, and no intensity
+promises a GPU more than it has shown.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    computed_field,
+    model_validator,
+)
+
+from shared.errors import ArenaError
+from shared.spec import Cluster, Physics, RunSpec
+
+VERSION = 1
+EDGE_OF_SIZE_1 = 128
+# Of smaller products calling the library is a part of the time; tasks of the presets are larger.
+SMALLEST_EDGE = 512
+# A spread or a load above these says that something else was at work.
+BUSY = 0.2
+# How far the fitted exponent may lie from the physics' before it is worth a word.
+EXPONENT_TOLERANCE = 0.1
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class ProfileError(ArenaError):
+    """A hardware profile that cannot be used; one line says why."""
+
+
+class Part(BaseModel):
+    """What is derived is written for people and worked out anew when the file is read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_derived(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        return {key: value for key, value in data.items() if key not in cls.model_computed_fields}
+
+
+class Timing(Part):
+    repetitions: int = Field(ge=1)
+    median_s: Positive
+    spread: NonNegative = Field(description="interquartile range as a share of the median")
+
+
+class Product(Timing):
+    """Two square float32 matrices multiplied."""
+
+    edge: int = Field(ge=1)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def gflop_s(self) -> float:
+        return round(2 * self.edge**3 / self.median_s / 1e9, 3)
+
+
+class Transfer(Timing):
+    """Bytes moved; `mb` counts every byte that is read or written once."""
+
+    mb: Positive
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def mb_s(self) -> float:
+        return round(self.mb / self.median_s, 1)
+
+
+class Machine(Part):
+    system: str
+    cpu: str
+    cores: int = Field(ge=1)
+    memory_mb: Positive
+    cache_mb: NonNegative = Field(description="the largest cache; 0: not known")
+    threads: int = Field(ge=1, description="that the matrix library uses")
+    blas: str
+    versions: dict[str, str]
+    environment: dict[str, str] = Field(description="variables that set numbers of threads")
+    busy_before: NonNegative = Field(description="share of the CPU that others used")
+
+
+class Cpu(Part):
+    products: tuple[Product, ...] = Field(min_length=1)
+    copy_: Transfer = Field(alias="copy", description="b[:] = a")
+    add: Transfer = Field(description="c[:] = a + b")
+
+
+class Gpu(Part):
+    """The first device; `count` says how many there are."""
+
+    backend: str
+    name: str
+    count: int = Field(ge=1, le=64)
+    memory_mb: Positive
+    details: dict[str, str] = {}
+    products: tuple[Product, ...] = Field(min_length=1)
+    to_device: tuple[Transfer, ...] = Field(min_length=1)
+    to_host: tuple[Transfer, ...] = Field(min_length=1)
+
+
+class Constant(BaseModel):
+    """A field of the RunSpec with the value that the profile gives it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    field: str = Field(description="such as physics.size_unit")
+    value: float
+    measured: bool
+    why: str
+
+    @property
+    def part(self) -> str:
+        return self.field.partition(".")[0]
+
+    @property
+    def name(self) -> str:
+        return self.field.partition(".")[2]
+
+
+class Profile(Part):
+    version: Literal[1]
+    measured_at: datetime
+    dtype: Literal["float32"]
+    machine: Machine
+    cpu: Cpu
+    gpu: Gpu | None = None
+
+    @model_validator(mode="after")
+    def _calibrates(self) -> Profile:
+        if not self.judged():
+            raise ValueError(f"cpu.products: none has an edge of {SMALLEST_EDGE} or more")
+        if self.gpu is not None and not self._speedups():
+            raise ValueError("gpu.products: no edge of 512 or more that the CPU has as well")
+        RunSpec.model_validate(_nested(self.calibration))
+        return self
+
+    def judged(self) -> list[Product]:
+        """The products that the calibration looks at."""
+        return [product for product in self.cpu.products if product.edge >= SMALLEST_EDGE]
+
+    def _speedups(self) -> list[float]:
+        on_gpu = {product.edge: product for product in self.gpu.products} if self.gpu else {}
+        return [
+            on_cpu.median_s / on_gpu[on_cpu.edge].median_s
+            for on_cpu in self.judged()
+            if on_cpu.edge in on_gpu
+        ]
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def fitted_exponent(self) -> float | None:
+        """By which power of the size the CPU's times grow: a check of the physics' 1.5."""
+        sizes = [size_of(product.edge) for product in self.judged()]
+        if len(set(sizes)) < 2:
+            return None
+        times = [product.median_s for product in self.judged()]
+        return round(float(np.polyfit(np.log(sizes), np.log(times), 1)[0]), 3)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def calibration(self) -> tuple[Constant, ...]:
+        return tuple(self._constants())
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(_doubts(self))
+
+    def _constants(self) -> Iterator[Constant]:
+        usual, cluster = Physics(), Cluster()
+
+        def measured(field: str, value: float, why: str) -> Constant:
+            return Constant(field=field, value=value, measured=True, why=why)
+
+        def assumed(field: str, value: float, why: str) -> Constant:
+            return Constant(field=field, value=value, measured=False, why=why)
+
+        at_full_intensity = 1 + usual.intensity_offset
+        units = [
+            size_of(product.edge)
+            / (at_full_intensity * product.median_s) ** (1 / usual.size_exponent)
+            for product in self.judged()
+        ]
+        speed = statistics.median(product.gflop_s for product in self.judged())
+        yield measured(
+            "physics.size_unit", _four_digits(statistics.median(units)), f"CPU, {speed:.4g} GFLOP/s"
+        )
+        yield assumed("physics.size_exponent", usual.size_exponent, "operations of a product")
+        yield assumed("physics.intensity_offset", usual.intensity_offset, "not a matter of speed")
+        if self.gpu is None:
+            why = "no GPU was measured"
+            yield assumed("physics.speedup_slope", usual.speedup_slope, why)
+            yield assumed("physics.bandwidth_mb_s", usual.bandwidth_mb_s, why)
+            yield assumed("cluster.gpus", cluster.gpus, why)
+            yield assumed("cluster.gpu_memory_mb", cluster.gpu_memory_mb, why)
+        else:
+            speedup = statistics.median(self._speedups())
+            transfer = max(self.gpu.to_device, key=lambda transfer: transfer.mb)
+            yield measured(
+                "physics.speedup_slope",
+                _four_digits(max(speedup - 1, 0)),
+                f"GPU, {speedup:.4g} times the CPU",
+            )
+            yield measured(
+                "physics.bandwidth_mb_s",
+                _four_digits(transfer.mb / transfer.median_s),
+                f"blocks of {transfer.mb:.4g} MB to the GPU",
+            )
+            yield measured("cluster.gpus", self.gpu.count, f"all taken to be as {self.gpu.name}")
+            yield measured("cluster.gpu_memory_mb", self.gpu.memory_mb, "of the first GPU")
+        yield assumed("cluster.cpus", cluster.cpus, "all cores together are the one CPU")
+        for price in (
+            "gpu_watts", "cpu_watts", "gpu_dollars_per_s", "cpu_dollars_per_s", "dollars_per_kwh",
+        ):  # fmt: skip
+            yield assumed(f"physics.{price}", getattr(usual, price), "not measured")
+
+
+def size_of(edge: int) -> float:
+    """The size of the task that a product of this edge stands for."""
+    return (edge / EDGE_OF_SIZE_1) ** 2
+
+
+def calibrated(profile: Profile) -> dict[str, Any]:
+    """The fields of a run spec that the profile has measured; a spec is merged over them."""
+    return _nested(constant for constant in profile.calibration if constant.measured)
+
+
+def load(path: Path) -> Profile:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ProfileError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise ProfileError(f"{path}: not JSON, so not a hardware profile: {error}") from None
+    return parse(data, str(path))
+
+
+def parse(data: Any, source: str) -> Profile:
+    if not isinstance(data, dict) or "version" not in data:
+        what = "a run spec" if _is_spec(data) else "something else"
+        raise ProfileError(
+            f"{source}: {what}, not a hardware profile; make one with `hybrid profile`"
+        )
+    if data["version"] != VERSION:
+        raise ProfileError(
+            f"{source}: version {data['version']!r} of the hardware profile, but only {VERSION} "
+            "can be read; measure again with `hybrid profile`"
+        )
+    try:
+        return Profile.model_validate(data)
+    except ValidationError as error:
+        problems = error.errors()
+        first = problems[0]
+        where = ".".join(map(str, first["loc"])) or "profile"
+        said = first["msg"].removeprefix("Value error, ")
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise ProfileError(f"{source}: {where}: {said}{more}") from None
+
+
+def _is_spec(data: Any) -> bool:
+    return isinstance(data, dict) and bool(data) and set(data) <= set(RunSpec.model_fields)
+
+
+def _nested(constants: Iterable[Constant]) -> dict[str, Any]:
+    spec: dict[str, Any] = {}
+    for constant in constants:
+        whole = constant.name in ("cpus", "gpus")
+        value = int(constant.value) if whole else constant.value
+        spec.setdefault(constant.part, {})[constant.name] = value
+    return spec
+
+
+def _four_digits(value: float) -> float:
+    """More would be noise."""
+    return float(f"{value:.4g}")
+
+
+def _doubts(profile: Profile) -> Iterator[str]:
+    if profile.machine.busy_before > BUSY:
+        yield f"others used {profile.machine.busy_before:.0%} of the CPU before it was measured"
+    judged: list[tuple[str, Timing]] = [
+        (f"CPU product of edge {product.edge}", product) for product in profile.judged()
+    ]
+    judged += [("memory copy", profile.cpu.copy_), ("memory add", profile.cpu.add)]
+    if profile.gpu is not None:
+        largest = max(profile.gpu.to_device, key=lambda transfer: transfer.mb)
+        judged += [
+            (f"GPU product of edge {product.edge}", product)
+            for product in profile.gpu.products
+            if product.edge >= SMALLEST_EDGE
+        ]
+        judged.append((f"transfer of {largest.mb:.4g} MB to the GPU", largest))
+    unsteady = [f"{what} ±{timing.spread:.0%}" for what, timing in judged if timing.spread > BUSY]
+    if unsteady:
+        yield f"repetitions differ, the machine was busy: {', '.join(unsteady)}"
+    if profile.machine.cache_mb * 1.5 > profile.cpu.copy_.mb / 2:
+        yield "the arrays copied hardly exceed the cache: the bandwidth may be the cache's"
+    usual = Physics().size_exponent
+    fitted = profile.fitted_exponent
+    if fitted is not None and abs(fitted - usual) > EXPONENT_TOLERANCE:
+        yield f"times grow with size^{fitted:.2f}, the physics keeps {usual:g}"
+    if profile.gpu is not None and statistics.median(profile._speedups()) < 1:
+        yield "the GPU is slower than the CPU; the physics has no speed-up below 1"
