@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
+import pyarrow as pa
 
 from shared import subjects
 from shared.errors import ArenaError, Unavailable
 from shared.models import MANIFEST, Model, read
 
+ARROW_STREAM = "application/vnd.apache.arrow.stream"
+NEXT_TASK = "X-Next-Task"  # where a run's stream stands, when tasks do not belong there
+
 
 class Refused(ArenaError):
     """The gateway said no; the text says why."""
 
-    def __init__(self, why: str, status: int) -> None:
+    def __init__(self, why: str, status: int, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(why)
         self.status = status
+        self.headers = headers or {}
+
+    @property
+    def next_task(self) -> int | None:
+        said = self.headers.get(NEXT_TASK)
+        return None if said is None else int(said)
 
 
 class Gateway:
@@ -30,6 +41,19 @@ class Gateway:
 
     def post(self, path: str, body: Any = None, **parameters: Any) -> Any:
         return self._send("POST", path, json=body, params=_given(parameters))
+
+    def submit(self, run: str, tasks: pa.RecordBatch, *, last: bool) -> Any:
+        """Put tasks into a run that takes them in bulk; the first one's id is where they belong."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, tasks.schema) as writer:
+            writer.write_batch(tasks)
+        return self._send(
+            "POST",
+            f"/api/runs/{run}/tasks",
+            params={"first": tasks.column("task_id")[0].as_py(), "last": last},
+            content=bytes(sink.getvalue()),
+            headers={"Content-Type": ARROW_STREAM},
+        )
 
     def model(self, run: str, name: str, version: int | None) -> Model:
         """A model as it was shipped; without a version the one in service."""
@@ -50,7 +74,7 @@ class Gateway:
             ) from None
         if answer.is_success or (answer.status_code == 503 and path == "/api/health"):
             return answer
-        raise Refused(_why(answer), answer.status_code)
+        raise Refused(_why(answer), answer.status_code, answer.headers)
 
 
 def _given(parameters: dict[str, Any]) -> dict[str, Any]:

@@ -222,8 +222,15 @@ class Drift(SpecModel):
 
 
 class Workload(SpecModel):
-    """Poisson arrivals of tasks from a mix. A field that is given replaces the preset's."""
+    """Poisson arrivals of tasks from a mix. A field that is given replaces the preset's.
 
+    With the source `submitted` nothing is generated: tasks come from outside, such as from a trace,
+    and the mix only says what learners are pre-trained on.
+    """
+
+    source: Literal["generated", "submitted"] = Field(
+        default="generated", description="who makes the tasks: the arena, or who submits them"
+    )
     preset: str = "hpc"
     arrival_rate: Positive = Field(default=4, description="tasks per second of simulated time")
     mix: Mix
@@ -277,6 +284,16 @@ class RunSpec(SpecModel):
     oracle: Oracle = Oracle()
     learning: Learning = Learning()
     workload: Workload = Field(default_factory=lambda: Workload.model_validate({}))
+
+    @property
+    def submitted(self) -> bool:
+        return self.workload.source == "submitted"
+
+    @model_validator(mode="after")
+    def _submitted_tasks_end_by_themselves(self) -> RunSpec:
+        if self.submitted and self.tasks is not None:
+            raise ValueError("tasks that are submitted cannot be counted before: leave `tasks` out")
+        return self
 
     @field_validator("pace", mode="before")
     @classmethod

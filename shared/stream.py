@@ -1,7 +1,8 @@
 """Where a run's stream of tasks stands, read from its last message; how the next one is made.
 
 The generator and the gateway (tasks that people submit) both continue the stream, each from the
-position it read, and the compare-and-set decides who is next.
+position it read, and the compare-and-set decides who is next. A run whose tasks are all submitted
+ends when its last message says so.
 """
 
 from __future__ import annotations
@@ -43,6 +44,11 @@ def cursor_of(envelope: Envelope) -> Cursor:
     """Where the stream stands after these tasks."""
     try:
         said = (envelope.state or {})["cursor"]
-        return Cursor(int(said["generated"]), int(said["next_task"]), float(said["clock"]))
+        return Cursor(
+            generated=int(said["generated"]),
+            next_task=int(said["next_task"]),
+            clock=float(said["clock"]),
+            ended=bool(said.get("ended", False)),  # messages of an older arena do not say
+        )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise Unreadable(f"tasks without a cursor: {error!r}") from None

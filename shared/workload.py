@@ -27,6 +27,7 @@ class Cursor:
     generated: int = 0  # tasks made by the generator so far
     next_task: int = 0  # next task id; ahead of `generated` by the tasks people submitted
     clock: float = 0.0  # arrival time of the newest task
+    ended: bool = False  # nothing more will be submitted
 
 
 def generate(spec: RunSpec, cursor: Cursor, count: int) -> tuple[Tasks, Cursor]:

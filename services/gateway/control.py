@@ -101,6 +101,11 @@ class Control:
         record = await self.find(submission.run, active=True)
         if not record.active:
             raise NotAllowed(f"run {record.run} is {record.state}: it takes no more tasks")
+        if record.spec.submitted:
+            # Their places would be taken from the stream that somebody else numbers.
+            raise NotAllowed(
+                f"run {record.run} gets its tasks from a stream: POST /api/runs/{record.run}/tasks"
+            )
         try:
             return await asyncio.wait_for(self._append(record, submission), SUBMIT_SECONDS)
         except TimeoutError:

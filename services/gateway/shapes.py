@@ -61,6 +61,15 @@ class Accepted(BaseModel):
     task_ids: list[int]
 
 
+class Taken(BaseModel):
+    model_config = example(run="1116-081502-6a1f", accepted=2000, next_task=8000, ended=False)
+
+    run: str
+    accepted: int = Field(description="tasks of this request; the others found no room")
+    next_task: int = Field(description="the first task of the next request")
+    ended: bool = Field(description="the run takes no more: it completes once all is stored")
+
+
 RUN: dict[str, Any] = {
     "run": "1116-081502-6a1f",
     "name": "overlap on a small node",

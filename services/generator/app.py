@@ -7,9 +7,9 @@ import time
 
 from prometheus_client import Counter
 
-from services.generator.backlog import Backlog
 from services.generator.emitter import Counters, Emitter
 from services.generator.housekeeping import Housekeeping
+from shared.backlog import Backlog
 from shared.cancelling import cancel
 from shared.logs import logger
 from shared.runs import RunRecord, RunState
@@ -23,7 +23,10 @@ log = logger()
 
 
 class Generator:
-    """Follows the book of runs: running ones are emitted, the others are left alone."""
+    """Follows the book of runs: running ones are emitted, the others are left alone.
+
+    A run whose tasks are submitted is never emitted; it is finished here like any other.
+    """
 
     def __init__(self, service: Service, counters: Counters) -> None:
         self._service = service
@@ -38,7 +41,7 @@ class Generator:
                 if run not in records or records[run].state != RunState.RUNNING:
                     await self._stop(run)
             for record in records.values():
-                if record.state == RunState.RUNNING:
+                if record.state == RunState.RUNNING and not record.spec.submitted:
                     self._start(record)
             await asyncio.sleep(interval)
 
@@ -63,14 +66,18 @@ class Generator:
         while True:
             records = await self._service.runs.refresh()
             for record in records:
-                emitter, _ = self._emitters.get(record.run, (None, None))
-                if record.state == RunState.RUNNING and emitter and emitter.emitted_all:
+                if record.state == RunState.RUNNING and self._has_all(record):
                     await housekeeping.complete(record)
             if time.monotonic() - trimmed_at > TRIM_SECONDS:
                 await housekeeping.trim()
                 await housekeeping.reject_orphans()
                 trimmed_at = time.monotonic()
             await asyncio.sleep(COMPLETE_SECONDS)
+
+    def _has_all(self, record: RunRecord) -> bool:
+        """Whether the run may be over. Of a submitted one only its stream knows."""
+        emitter, _ = self._emitters.get(record.run, (None, None))
+        return record.spec.submitted or (emitter is not None and emitter.emitted_all)
 
     async def close(self) -> None:
         for run in list(self._emitters):

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 
 from prometheus_client import Counter
 
-from services.generator.backlog import Backlog
 from services.generator.pacer import Pacer
-from shared import subjects
+from shared.backlog import Backlog, models_missing
 from shared.bus import Bus
 from shared.errors import Conflict
 from shared.events import Event
-from shared.models import LEARNERS
 from shared.runs import RunRecord
 from shared.stream import Position, load_position
 from shared.workload import generate
@@ -76,17 +74,11 @@ class Emitter:
 
     async def _wait_for_models(self) -> None:
         """Learners are pre-trained before the first task, if the trainer manages in time."""
-        spec, run = self._record.spec, self._record.run
-        wanted = {subjects.model(run, name) for name in LEARNERS if name in spec.schedulers}
-        if not wanted or spec.learning.pretrain_tasks == 0:
-            return
+        run = self._record.run
         patience = self._bus.settings.pretrain_patience.total_seconds()
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
-            info = await self._bus.stream.stream_info(
-                subjects.MODELS, subjects_filter=subjects.model(run, "*")
-            )
-            if wanted <= (info.state.subjects or {}).keys():
+            if not await models_missing(self._bus, self._record):
                 return
             await asyncio.sleep(MODELS_SECONDS)
         note = f"no pre-trained models after {patience:.0f} s: run {run} starts without them"

@@ -93,7 +93,9 @@ class Housekeeping:
     async def complete(self, record: RunRecord) -> bool:
         """Whether every scheduler has a stored result for every task; if so the run is over."""
         tasks = await self._bus.last(subjects.tasks(record.run), subjects.TASKS, cursor_of)
-        if tasks is None or not await self._stored(subjects.TASKS, tasks.sequence):
+        if tasks is None or (record.spec.submitted and not cursor_of(tasks.envelope).ended):
+            return False
+        if not await self._stored(subjects.TASKS, tasks.sequence):
             return False
         newest = 0
         for scheduler in record.spec.schedulers:

@@ -1,9 +1,10 @@
-"""How far the generator may run ahead.
+"""How far whoever feeds a run may run ahead: the generator, or the gateway for submitted tasks.
 
 Two limits. The lead over the *fastest* scheduler, its virtual cluster included, keeps pausing quick
 and memory flat, and learners from deciding long before results come back; a slow scheduler lags
-alone. The fill of the streams is the hard one: before one is full, the generator
-waits for its slowest reader, whoever that is.
+alone. The fill of the streams is the hard one: before one is full, the feeder waits for its slowest
+reader, whoever that is. And before the first task the learners are pre-trained, if the trainer
+manages in time.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import time
 from nats.js import JetStreamContext
 
 from shared import subjects
+from shared.bus import Bus
+from shared.models import LEARNERS
 from shared.runs import RunRecord
 
-# A stream that is filled to this share stops the generator: there must be room for what the tasks
+# A stream that is filled to this share stops the feeder: there must be room for what the tasks
 # already accepted will still produce.
 FULL = 0.7
 LOOK_AGAIN_SECONDS = 0.5
@@ -66,3 +69,13 @@ class Backlog:
             if limit > 0 and info.state.bytes > FULL * limit:
                 return True
         return False
+
+
+async def models_missing(bus: Bus, record: RunRecord) -> bool:
+    """Whether a learner of this run has still to be pre-trained."""
+    spec, run = record.spec, record.run
+    wanted = {subjects.model(run, name) for name in LEARNERS if name in spec.schedulers}
+    if not wanted or spec.learning.pretrain_tasks == 0:
+        return False
+    info = await bus.stream.stream_info(subjects.MODELS, subjects_filter=subjects.model(run, "*"))
+    return not wanted <= (info.state.subjects or {}).keys()
