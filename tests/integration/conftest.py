@@ -4,6 +4,7 @@ import itertools
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 
+import httpx
 import nats
 import pytest
 from pydantic import SecretStr
@@ -16,6 +17,7 @@ from shared.bus import Bus
 from shared.settings import Settings
 from tests.integration import clickhouse_server, nats_server
 from tests.integration.arena import Arena, connect, wipe
+from tests.integration.gateway import serving
 from tests.integration.nats_server import NatsServer
 
 _databases = itertools.count()
@@ -103,3 +105,11 @@ async def full_arena(impatient: None, stored: Settings, bus: Bus) -> AsyncIterat
     await arena.runs.open()
     yield arena
     await arena.close()
+
+
+@pytest.fixture
+async def http(full_arena: Arena) -> AsyncIterator[httpx.AsyncClient]:
+    """A gateway with a recorder behind it; workers as the test starts them."""
+    await full_arena.start("recorder")
+    async with serving(full_arena.settings) as client:
+        yield client

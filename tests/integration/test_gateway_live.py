@@ -1,27 +1,16 @@
-"""The WebSocket: real clients, a real bus, and figures checked against what is stored."""
+"""What the WebSocket tells, on a real bus, checked against what is stored."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
-import websockets
-from websockets.asyncio.client import ClientConnection
 
-from services.gateway.live import feeds, message
-from services.gateway.live import socket as live_socket
 from shared.events import Event
 from tests.integration.arena import Arena, eventually, policy_file
-from tests.integration.test_gateway import serving, started, state_of, whole
-
-Message = dict[str, Any]
+from tests.integration.gateway import completed, serving, started, whole
+from tests.integration.watching import by_name, watching
 
 NEWEST = """
     SELECT scheduler, argMax(tasks, batch) AS tasks, argMax(total_time, batch) AS total_time,
@@ -30,74 +19,11 @@ NEWEST = """
 """
 
 
-@pytest.fixture
-async def http(full_arena: Arena) -> AsyncIterator[httpx.AsyncClient]:
-    await full_arena.start("recorder")
-    async with serving(full_arena.settings) as client:
-        yield client
-
-
-class Watcher:
-    """A client, and what it was told."""
-
-    def __init__(self, connection: ClientConnection) -> None:
-        self.connection = connection
-        self.largest = 0
-
-    async def next(self) -> Message:
-        text = await asyncio.wait_for(self.connection.recv(), 20)
-        self.largest = max(self.largest, len(text.encode() if isinstance(text, str) else text))
-        said: Message = json.loads(text)
-        return said
-
-    async def until(self, wanted: Callable[[Message], Any]) -> Message:
-        for _ in range(60):
-            said = await self.next()
-            if wanted(said):
-                return said
-        raise AssertionError("never said")
-
-    async def update(self) -> Message:
-        return await self.until(lambda said: said["type"] == "simulation_update")
-
-    async def closed(self) -> int:
-        """With which code the gateway closes it; reads what comes before."""
-        try:
-            while True:
-                await self.next()
-        except websockets.ConnectionClosed as closed:
-            return closed.rcvd.code if closed.rcvd else 1006
-
-    async def weigh(self, **weights: float) -> None:
-        await self.connection.send(json.dumps({"type": "weights", **weights}))
-
-
-@asynccontextmanager
-async def watching(
-    http: httpx.AsyncClient, run: str | None = None, **options: Any
-) -> AsyncIterator[Watcher]:
-    address = str(http.base_url).replace("http", "ws").rstrip("/") + "/ws"
-    if run is not None:
-        address += f"?run={run}"
-    async with websockets.connect(address, max_size=10**6, **options) as connection:
-        yield Watcher(connection)
-
-
-def by_name(said: Message) -> dict[str, Message]:
-    return {row["name"]: row for row in said["comparison"]}
-
-
-async def finished(http: httpx.AsyncClient, **spec: Any) -> str:
-    run = await started(http, pace="max", **spec)
-    await state_of(http, run, "completed")
-    return run
-
-
 async def test_the_first_message_is_a_snapshot_that_agrees_with_the_store(
     full_arena: Arena, http: httpx.AsyncClient
 ) -> None:
     await whole(full_arena, "greedy", "oracle")
-    run = await finished(http, tasks=300, name="seen")
+    run = await completed(http, tasks=300, name="seen")
     async with watching(http) as watcher:
         said = await watcher.next()
     assert (said["type"], said["snapshot"], said["run"]) == ("simulation_update", True, run)
@@ -134,7 +60,7 @@ async def test_utilisation_is_the_work_of_the_last_simulated_minute(
 ) -> None:
     """Also of a run that was not watched: what lies before comes from the store."""
     await whole(full_arena, "cpu_only")
-    run = await finished(http, tasks=2000)
+    run = await completed(http, tasks=2000)
     rows = full_arena.store.query(
         "SELECT clock, cpu_busy[1] AS busy FROM standings FINAL WHERE run = {run:String} "
         "ORDER BY batch",
@@ -250,7 +176,7 @@ async def test_weights_change_the_ranking_of_the_one_who_sent_them(
 ) -> None:
     """On GPU-friendly work gpu_only is fastest and cpu_only cheapest."""
     await whole(full_arena, "cpu_only", "gpu_only")
-    run = await finished(http, tasks=200, workload={"preset": "gpu_friendly"})
+    run = await completed(http, tasks=200, workload={"preset": "gpu_friendly"})
     async with watching(http, run) as one, watching(http, run) as other:
         for watcher in (one, other):
             assert [row["name"] for row in (await watcher.next())["comparison"]] == [
@@ -273,31 +199,11 @@ async def test_weights_change_the_ranking_of_the_one_who_sent_them(
         assert not (await other.next()).get("snapshot")
 
 
-async def test_an_unknown_run_is_an_error_and_4404(http: httpx.AsyncClient) -> None:
-    for run, why in (("none", "no run 'none'"), (None, "no run yet")):
-        async with watching(http, run) as watcher:
-            assert await watcher.next() == {"type": "error", "message": why}
-            assert await watcher.closed() == 4404
-
-
-async def test_a_run_that_is_deleted_while_it_is_watched(
-    full_arena: Arena, http: httpx.AsyncClient
-) -> None:
-    await whole(full_arena, "greedy")
-    run = await finished(http, tasks=50)
-    async with watching(http, run) as watcher:
-        await watcher.next()
-        await http.delete("/api/history")
-        said = await watcher.until(lambda said: said["type"] == "error")
-        assert run in said["message"]
-        assert await watcher.closed() == 4404
-
-
 async def test_a_finished_run_whose_messages_are_gone_comes_from_the_store(
     full_arena: Arena, http: httpx.AsyncClient
 ) -> None:
     await whole(full_arena, "greedy", "oracle")
-    run = await finished(http, tasks=120)
+    run = await completed(http, tasks=120)
 
     async def trimmed() -> bool:
         return await full_arena.count_of("RESULTS", f"results.{run}.*") == 0
@@ -325,141 +231,3 @@ async def test_a_scheduler_that_is_plugged_in_appears(
     async with watching(http) as watcher:
         said = await watcher.until(lambda said: "third_each" in said.get("latest_results", {}))
         assert said["latest_results"]["third_each"]["gpu_fraction"] == pytest.approx(1 / 3, 1e-5)
-
-
-async def test_200_clients_get_the_same(full_arena: Arena, http: httpx.AsyncClient) -> None:
-    await whole(full_arena, "greedy", "oracle")
-    run = await started(http, pace=100)
-    async with AsyncExitStack() as stack:
-        watchers = [await stack.enter_async_context(watching(http, run)) for _ in range(200)]
-        firsts = await asyncio.gather(*(watcher.next() for watcher in watchers))
-        assert all(first["snapshot"] for first in firsts)
-        common = max(first["sequence"] for first in firsts) + 3
-
-        async def at(watcher: Watcher) -> Message:
-            return await watcher.until(lambda said: said.get("sequence") == common)
-
-        said = await asyncio.gather(*(at(watcher) for watcher in watchers))
-        assert all(each == said[0] for each in said)
-        metrics = (await http.get("/metrics")).text
-        assert "hybrid_live_clients 200.0" in metrics
-        assert max(watcher.largest for watcher in watchers) < message.MOST_BYTES
-
-    async def all_left() -> bool:
-        return "hybrid_live_clients 0.0" in (await http.get("/metrics")).text
-
-    await eventually(all_left)
-
-
-@pytest.mark.parametrize(("patience", "code"), [(20.0, 1013), (0.0, 1006)])
-async def test_a_client_that_does_not_read_is_dropped_and_hurts_nobody(
-    full_arena: Arena,
-    http: httpx.AsyncClient,
-    monkeypatch: pytest.MonkeyPatch,
-    patience: float,
-    code: int,
-) -> None:
-    """Its buffers are small and the notes that fill them large, so that it takes no minutes.
-
-    It learns why if it reads again in time; after that its connection is cut.
-    """
-    monkeypatch.setattr(live_socket, "FAREWELL_SECONDS", patience)
-    run = (await full_arena.run(schedulers=["greedy"], pace=1)).run
-    small = socket.socket()
-    small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    small.connect((http.base_url.host, http.base_url.port))
-    slow_options = {"sock": small, "max_queue": 1, "compression": None}
-    async with watching(http, run) as reader, watching(http, run, **slow_options) as slow:
-        slow.connection.transport.pause_reading()
-
-        async def dropped() -> bool:
-            for number in range(50):
-                note = Event(kind="service", service="test", message="x" * 1900,
-                             data={"filler": "y" * 15_000})  # fmt: skip
-                await full_arena.bus.publish(
-                    "events.service",
-                    note.model_dump_json().encode(),
-                    stream="EVENTS",
-                    message_id=f"{dropped}.{number}.{asyncio.get_running_loop().time()}",
-                )
-            return "hybrid_live_clients_dropped_total 1.0" in (await http.get("/metrics")).text
-
-        async def read() -> int:
-            count = 0
-            while True:
-                count += (await reader.next())["type"] == "notification"
-
-        reading = asyncio.create_task(read())
-        await eventually(dropped)
-        assert not reading.done()
-        reading.cancel()
-        slow.connection.transport.resume_reading()
-        assert await slow.closed() == code
-        assert (await reader.until(lambda said: said["type"] != "notification"))["run"] == run
-
-
-async def test_a_foreign_page_may_not_listen_nor_change_anything(
-    full_arena: Arena,
-) -> None:
-    run = (await full_arena.run(schedulers=["greedy"], pace=1)).run
-    allowed = full_arena.settings.model_copy(update={"gateway_origins": "https://lab.example"})
-    async with serving(allowed) as http:
-        with pytest.raises(websockets.InvalidStatus) as refused:
-            async with watching(http, run, origin="http://evil.example"):
-                pass
-        assert refused.value.response.status_code == 403
-        own = f"http://{http.base_url.host}:{http.base_url.port}"
-        for origin in (own, "https://lab.example"):
-            async with watching(http, run, origin=origin) as watcher:
-                assert (await watcher.next())["run"] == run
-        answer = await http.post("/api/pause", headers={"origin": "http://evil.example"})
-        assert answer.status_code == 403
-        assert (await full_arena.runs.get(run)).state == "running"
-        assert (await http.post("/api/pause", headers={"origin": own})).status_code == 200
-
-
-async def test_a_feed_ends_a_while_after_its_last_client(
-    full_arena: Arena, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(feeds, "LINGER_SECONDS", 0.2)
-    monkeypatch.setattr(feeds, "SWEEP_SECONDS", 0.05)
-    before = len(asyncio.all_tasks())
-    run = (await full_arena.run(schedulers=["greedy"], pace=1)).run
-    async with serving(full_arena.settings) as http:
-        (await http.get("/api/runs")).raise_for_status()
-        idle = len(asyncio.all_tasks())
-        for _ in range(3):
-            async with watching(http, run) as watcher:
-                await watcher.next()
-                assert len(asyncio.all_tasks()) > idle
-
-        async def ended() -> bool:
-            return len(asyncio.all_tasks()) <= idle
-
-        await eventually(ended)
-        # One that is watched when the gateway stops ends with it.
-        async with watching(http, run) as watcher:
-            await watcher.next()
-            connection = watcher.connection
-            connection.transport.abort()
-
-    async def nothing_left() -> bool:
-        return len(asyncio.all_tasks()) <= before
-
-    await eventually(nothing_left)
-
-
-async def test_clients_are_told_when_the_gateway_stops(full_arena: Arena) -> None:
-    run = (await full_arena.run(schedulers=["greedy"], pace=1)).run
-    before = len(asyncio.all_tasks())
-    stack = AsyncExitStack()
-    async with serving(full_arena.settings) as http:
-        watcher = await stack.enter_async_context(watching(http, run))
-        await watcher.next()
-    assert await watcher.closed() == 1012
-    await stack.aclose()
-
-    async def nothing_left() -> bool:
-        return len(asyncio.all_tasks()) <= before
-
-    await eventually(nothing_left)

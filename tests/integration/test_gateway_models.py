@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -15,16 +15,9 @@ from shared import models, subjects
 from shared.events import Event
 from shared.models import Manifest
 from tests.integration.arena import Arena, eventually
-from tests.integration.test_gateway import assert_problem, serving
+from tests.integration.gateway import assert_problem, serving
 
 BODIES = {1: b"\x00one\xff", 2: b"two", 3: b"three"}
-
-
-@pytest.fixture
-async def http(full_arena: Arena) -> AsyncIterator[httpx.AsyncClient]:
-    await full_arena.start("recorder")
-    async with serving(full_arena.settings) as client:
-        yield client
 
 
 def manifest(version: int, **fields: Any) -> Manifest:

@@ -11,7 +11,7 @@ import pytest
 
 from shared.settings import Settings
 from tests.integration.arena import Arena
-from tests.integration.test_gateway import assert_problem, serving
+from tests.integration.gateway import assert_problem, serving
 
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 

@@ -1,91 +1,24 @@
-"""A scheduler's lane through the simulator, on a real bus."""
+"""A scheduler's lane through the simulator, on a real bus: in order, once, by one or several."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from prometheus_client import CollectorRegistry, Counter
 
 from services.simulator import lane as lanes
-from services.simulator.lane import EARLY_BATCHES, Counters, Lane
-from services.simulator.simulation import Simulation
-from shared import batches, subjects
-from shared.batches import Batch, Envelope
-from shared.bus import Bus
-from shared.errors import Unreadable
+from services.simulator.lane import EARLY_BATCHES, Lane
+from shared import subjects
+from shared.batches import Batch
 from shared.events import Event
 from shared.runs import RunBook, RunRecord
 from shared.settings import Settings
-from shared.tasks import Decisions
-from shared.workload import Cursor, generate
-from tests.integration.arena import Arena, connect, eventually, rows_of
-
-SPEC = {
-    "schedulers": ["greedy"],
-    "workload": {"dependencies": {"probability": 0.3}},
-    "tasks": 10_000,
-}
-
-
-@dataclass
-class Delivery:
-    """What became of a message that was handed to a lane."""
-
-    said: list[str] = field(default_factory=list)
-    delay: float | None = None
-
-    async def ack(self) -> None:
-        self.said.append("ack")
-
-    async def nack(self, delay: float | None = None) -> None:
-        self.said.append("nack")
-        self.delay = delay
-
-
-def lane_on(bus: Bus, runs: RunBook, scheduler: str = "greedy") -> Lane:
-    registry = CollectorRegistry()
-    counters = Counters(
-        results=Counter("r", "r", registry=registry), seconds=Counter("s", "s", registry=registry)
-    )
-    return Lane(scheduler, bus, runs, counters)
-
-
-def decided(run: RunRecord, count: int, each: int) -> list[Batch]:
-    """`count` batches of `each` tasks, decided as greedy does."""
-    tasks, _ = generate(run.spec, Cursor(), count * each)
-    said = Decisions(gpu_fraction=tasks.compute_intensity)
-    rows = batches.decision_rows(batches.task_rows(tasks), tasks, said, run.spec.cluster.gpus)
-    return [
-        Batch(
-            Envelope("decisions", run.run, number, 1e9 + number, "greedy"),
-            rows.slice(number * each, each),
-        )
-        for number in range(count)
-    ]
-
-
-def in_one_piece(run: RunRecord, found: list[Batch]) -> pa.Table:
-    """The results of a cluster that gets all decisions as one batch."""
-    together = rows_of(found).combine_chunks().to_batches()[0]
-    rows, _ = Simulation.new(run.spec).advance(together)
-    return pa.Table.from_batches([rows])
-
-
-async def results(arena: Arena, run: RunRecord) -> list[Batch]:
-    return await arena.batches(subjects.RESULTS, subjects.results(run.run, "greedy"))
-
-
-async def assert_right(arena: Arena, run: RunRecord, decisions: list[Batch]) -> None:
-    """Each batch has its results once, in order, the same as without any interruption."""
-    found = await results(arena, run)
-    assert [batch.envelope.batch for batch in found] == list(range(len(decisions)))
-    assert rows_of(found).equals(in_one_piece(run, decisions))
+from tests.integration.arena import Arena, connect, eventually
+from tests.integration.lanes import SPEC, Delivery, assert_right, decided, lane_on, results
 
 
 @pytest.fixture
@@ -296,94 +229,6 @@ async def test_a_lane_that_closes_gives_back_what_waits(
     await lane.close()
     assert [(delivery.said, delivery.delay) for delivery in early] == [(["nack"], None)] * 3
     assert await results(arena, run) == []
-
-
-async def test_broken_results_cost_no_decision(arena: Arena, run: RunRecord) -> None:
-    """Garbage behind the last results, or results without a state, are rejected; not decisions."""
-    decisions = decided(run, 4, 5)
-    await lane_on(arena.bus, arena.runs).offer(decisions[0], Delivery())
-    (first,) = await results(arena, run)
-    subject = subjects.results(run.run, "greedy")
-    stateless = replace(first.envelope, batch=1, state=None)
-    await arena.publish_raw(subject, batches.encode(stateless, first.rows))
-    await arena.publish_raw(subject, b"garbage")
-    restarted = lane_on(arena.bus, arena.runs)
-    await restarted.offer(decisions[1], Delivery())
-    await arena.publish_raw(subject, b"more garbage")
-    for decision in decisions[2:]:
-        await restarted.offer(decision, Delivery())
-    await assert_right(arena, run, decisions)
-    assert len(await arena.dead_letters()) == 3
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"scheduler": "oracle"}, "oracle does not take part"),
-        ({"run": "unknown"}, "no run 'unknown'"),
-    ],
-)
-async def test_decisions_that_belong_to_no_run_are_unreadable(
-    arena: Arena, run: RunRecord, change: dict[str, str], reason: str
-) -> None:
-    (decision,) = decided(run, 1, 5)
-    stray = Batch(replace(decision.envelope, **change), decision.rows)
-    lane = lane_on(arena.bus, arena.runs, stray.envelope.scheduler)
-    delivery = Delivery()
-    with pytest.raises(Unreadable, match=reason):
-        await lane.offer(stray, delivery)
-    assert delivery.said == []
-
-
-def with_gpu(decision: Batch, gpu: int) -> Batch:
-    index = decision.rows.schema.get_field_index("gpu")
-    column = pa.array([gpu] * decision.rows.num_rows, pa.int16())
-    return Batch(
-        decision.envelope,
-        decision.rows.set_column(index, decision.rows.schema.field("gpu"), column),
-    )
-
-
-async def test_a_gpu_out_of_range_becomes_a_dead_letter_and_the_lane_goes_on(
-    arena: Arena, run: RunRecord
-) -> None:
-    await arena.start("simulator")
-    decisions = decided(run, 3, 5)
-    bad = with_gpu(decisions[0], 4)
-    await arena.publish_raw(bad.envelope.subject, batches.encode(bad.envelope, bad.rows))
-    for decision in decisions:
-        await arena.bus.publish_batch(decision)
-
-    async def all_there() -> bool:
-        return len(await results(arena, run)) == 3
-
-    await eventually(all_there)
-    await assert_right(arena, run, decisions)
-    (letter,) = await arena.dead_letters()
-    assert letter["Hybrid-Reason"] == "gpu 4 of a cluster that has 4 (0 is the first)"
-
-
-async def test_an_early_batch_that_turns_out_bad_is_rejected_when_it_is_due(
-    arena: Arena, run: RunRecord
-) -> None:
-    await arena.start("simulator")
-    decisions = decided(run, 3, 5)
-    bad = with_gpu(decisions[1], 9)
-    await arena.publish_raw(bad.envelope.subject, batches.encode(bad.envelope, bad.rows))
-    await arena.bus.publish_batch(decisions[2])
-    await arena.bus.publish_batch(decisions[0])
-
-    async def rejected() -> bool:
-        return len(await arena.dead_letters()) == 1
-
-    await eventually(rejected)
-    await arena.bus.publish_batch(decisions[1])
-
-    async def all_there() -> bool:
-        return len(await results(arena, run)) == 3
-
-    await eventually(all_there)
-    await assert_right(arena, run, decisions)
 
 
 async def test_simulators_that_come_and_go_lose_nothing(arena: Arena, run: RunRecord) -> None:

@@ -10,45 +10,19 @@ from typing import Any
 
 import pytest
 
-from services.simulator.simulation import Simulation
 from shared import batches, subjects
 from shared.batches import Batch, Envelope
 from shared.events import Event
 from shared.runs import RunRecord, RunState
 from shared.service import Service
 from shared.stream import Position
-from shared.tasks import Decisions
 from shared.workload import Cursor, generate
 from tests.integration import clickhouse_server
 from tests.integration.arena import Arena, eventually
 from tests.integration.nats_server import free_port
+from tests.integration.publishing import publish_run
 
 TOTALS = ("time", "wait", "turnaround", "energy", "cost", "cost_cloud", "cost_electricity")
-
-
-async def publish_run(
-    arena: Arena, run: RunRecord, count: int = 6, each: int = 5
-) -> dict[str, list[Batch]]:
-    """Tasks and results of a run, as generator and simulator would publish them."""
-    sent: dict[str, list[Batch]] = {"tasks": []}
-    position, simulations = Position(), {}
-    for _ in range(count):
-        tasks, cursor = generate(run.spec, position.cursor, each)
-        batch = position.next_message(run.run, tasks, cursor)
-        sequence = await arena.bus.publish_batch(batch, after=position.sequence)
-        position = position.after(batch, cursor, sequence)
-        sent["tasks"].append(batch)
-        for share, name in enumerate(run.spec.schedulers, start=1):
-            before = simulations.get(name, Simulation.new(run.spec))
-            said = Decisions(gpu_fraction=tasks.compute_intensity / share)
-            decided = batches.decision_rows(batch.rows, tasks, said, run.spec.cluster.gpus)
-            rows, after = before.advance(decided)
-            simulations[name] = after
-            envelope = replace(batch.envelope, kind="results", scheduler=name, state=after.state())
-            result = Batch(envelope, rows)
-            await arena.bus.publish_batch(result)
-            sent.setdefault(name, []).append(result)
-    return sent
 
 
 async def recorded(arena: Arena) -> None:

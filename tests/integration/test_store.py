@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from services.gateway.queries import Queries
 from services.gateway.windows import Windows
-from shared.settings import Settings
 from shared.store.client import Store, StoreError
 from shared.store.schema import MIGRATIONS, TABLES
 from tests.integration import clickhouse_server
 from tests.integration.conftest import settings_for
 from tests.integration.nats_server import free_port
+from tests.integration.reads import GRANULE, Reads
 
 
 @pytest.fixture
@@ -24,19 +23,6 @@ def store(clickhouse: clickhouse_server.Server) -> Iterator[Store]:
     store = Store(settings_for("nats://127.0.0.1:1", clickhouse.url))
     yield store
     store.close()
-
-
-class Reads(Store):
-    """A store that notes how many rows each query read."""
-
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
-        self.read_rows: list[int] = []
-
-    def query(self, sql: str, parameters: Any = None) -> list[dict[str, Any]]:
-        result = self._try(lambda client: client.query(sql, parameters=dict(parameters or {})))
-        self.read_rows.append(int(result.summary["read_rows"]))
-        return list(result.named_results())
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +50,6 @@ def long_run(clickhouse: clickhouse_server.Server) -> Iterator[Reads]:
         )
     yield store
     store.close()
-
-
-# ClickHouse reads whole granules, of 8192 rows.
-GRANULE = 8192
 
 
 def test_standings_are_the_newest_of_each_scheduler(long_run: Reads) -> None:

@@ -15,7 +15,7 @@ from shared import models, subjects
 from shared.models import AGENT, FOREST, Manifest
 from shared.runs import RunRecord, RunState
 from tests.integration.arena import Arena, eventually
-from tests.integration.test_trainer import learning, reached, started, told, versions
+from tests.integration.learning import learning, reached, started, told, versions
 
 
 async def stopped_at(arena: Arena, run: RunRecord, name: str, version: int) -> int:

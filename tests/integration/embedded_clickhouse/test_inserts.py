@@ -1,0 +1,137 @@
+"""What is inserted is stored: packed, once, and for every reader."""
+
+import gzip
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
+
+import pytest
+from clickhouse_connect.driver.client import Client
+
+from tests.integration.clickhouse_server import Server
+from tests.integration.embedded_clickhouse.asking import curl, rows
+
+
+class TestInserts:
+    @pytest.mark.parametrize("compression", ["lz4", "zstd", "gzip", False])
+    def test_rows_arrive_under_every_compression(
+        self, server: Server, client: Client, table: str, compression: str | bool
+    ) -> None:
+        sent = [[n, f"é{n}" * 20] for n in range(5000)]
+        with server.client(compress=compression) as packed:
+            written = packed.insert(table, sent, column_names=["a", "b"]).written_rows
+            read = packed.query(f"SELECT a, b FROM {table} ORDER BY a").result_rows
+        assert written == 5000
+        assert [list(row) for row in read] == sent
+
+    def test_answers_are_really_compressed(self, server: Server) -> None:
+        path = "/?enable_http_compression=1&query=" + quote("SELECT * FROM numbers(1000)")
+        packed = curl(server, path, "-H", "Accept-Encoding: gzip")
+        assert packed.headers["content-encoding"] == "gzip"
+        assert gzip.decompress(packed.body).splitlines()[-1] == b"999"
+        plain = curl(server, path)
+        assert "content-encoding" not in plain.headers
+        assert len(packed.body) < len(plain.body)
+
+    def test_a_repeated_token_inserts_once(self, client: Client) -> None:
+        client.command(
+            "CREATE TABLE tokens (a UInt64) ENGINE = MergeTree ORDER BY a"
+            " SETTINGS non_replicated_deduplication_window = 100"
+        )
+        for token, value in (("one", 1), ("one", 2), ("two", 3)):
+            client.insert(
+                "tokens",
+                [[value]],
+                column_names=["a"],
+                settings={"insert_deduplication_token": token},
+            )
+        assert client.query("SELECT a FROM tokens ORDER BY a").result_rows == [(1,), (3,)]
+
+    def test_a_repeated_token_counts_once_in_a_view(self, client: Client) -> None:
+        window = "SETTINGS non_replicated_deduplication_window = 100"
+        client.command(f"CREATE TABLE raw (k UInt8) ENGINE = MergeTree ORDER BY k {window}")
+        client.command(
+            f"CREATE TABLE counts (k UInt8, n UInt64) ENGINE = SummingMergeTree ORDER BY k {window}"
+        )
+        client.command(
+            "CREATE MATERIALIZED VIEW counting TO counts"
+            " AS SELECT k, count() AS n FROM raw GROUP BY k"
+        )
+        for token in ("one", "one", "two"):
+            client.insert(
+                "raw",
+                [[1], [1]],
+                column_names=["k"],
+                settings={
+                    "insert_deduplication_token": token,
+                    "deduplicate_blocks_in_dependent_materialized_views": 1,
+                },
+            )
+        got = client.query("SELECT (SELECT count() FROM raw), (SELECT sum(n) FROM counts)")
+        assert got.result_rows == [(4, 4)]
+
+    def test_an_insert_is_stored_when_it_is_answered(self, client: Client, table: str) -> None:
+        lazy = {"async_insert": 1, "wait_for_async_insert": 0}
+        for value in range(20):
+            client.command(
+                f"INSERT INTO {table} VALUES ({{n:UInt64}}, '')",
+                parameters={"n": value},
+                settings=lazy,
+            )
+            assert client.command(f"SELECT count() FROM {table}") == value + 1
+
+    def test_final_keeps_the_newest_version(self, client: Client) -> None:
+        client.command(
+            "CREATE TABLE versions (k UInt64, v UInt64) ENGINE = ReplacingMergeTree(v) ORDER BY k"
+        )
+        for version in (1, 3, 2):
+            client.insert("versions", [[7, version]], column_names=["k", "v"])
+        assert client.query("SELECT k, v FROM versions FINAL").result_rows == [(7, 3)]
+
+    def test_a_materialized_view_follows_the_inserts(self, client: Client) -> None:
+        client.command("CREATE TABLE source (k UInt8, v UInt64) ENGINE = MergeTree ORDER BY k")
+        client.command(
+            "CREATE MATERIALIZED VIEW sums ENGINE = SummingMergeTree ORDER BY k"
+            " AS SELECT k, sum(v) AS total FROM source GROUP BY k"
+        )
+        client.insert("source", [[1, 10], [2, 5]], column_names=["k", "v"])
+        client.insert("source", [[1, 32]], column_names=["k", "v"])
+        got = client.query("SELECT k, sum(total) FROM sums GROUP BY k ORDER BY k").result_rows
+        assert got == [(1, 42), (2, 5)]
+
+    def test_values_may_hold_anything_that_looks_like_sql(self, client: Client, table: str) -> None:
+        client.command(f"INSERT INTO {table} (a, b) VALUES (1, 'FORMAT CSV; -- '), (2, '\\'\n\n')")
+        assert rows(client, table) == [(1, "FORMAT CSV; -- "), (2, "'\n\n")]
+
+    def test_readers_see_counts_that_only_grow(
+        self, server: Server, client: Client, table: str
+    ) -> None:
+        done = threading.Event()
+        writers, batches, batch = 3, 40, 25
+
+        def write(number: int) -> None:
+            with server.client() as own:
+                for step in range(batches):
+                    first = (number * batches + step) * batch
+                    data = [[n, f"w{number}"] for n in range(first, first + batch)]
+                    own.insert(table, data, ["a", "b"], column_type_names=["UInt64", "String"])
+
+        def read() -> list[int]:
+            seen: list[int] = []
+            with server.client() as own:
+                while not done.is_set():
+                    seen += own.query(f"SELECT count() FROM {table}").result_columns[0]
+            return seen
+
+        with ThreadPoolExecutor(6) as threads:
+            readers = [threads.submit(read) for _ in range(3)]
+            for writer in [threads.submit(write, number) for number in range(writers)]:
+                writer.result(timeout=30)
+            done.set()
+            histories = [reader.result(timeout=30) for reader in readers]
+        total = writers * batches * batch
+        assert all(history == sorted(history) for history in histories)
+        assert all(count % batch == 0 for history in histories for count in history)
+        assert any(0 < count < total for history in histories for count in history)
+        got = client.query(f"SELECT count(), uniqExact(a), sum(a) FROM {table}").result_rows
+        assert got == [(total, total, total * (total - 1) // 2)]

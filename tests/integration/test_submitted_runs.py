@@ -1,0 +1,313 @@
+"""Runs whose tasks are submitted in bulk: each is stored once, however often it is sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from services.gateway import intake
+from shared import subjects
+from shared.batches import TASKS, Envelope, column
+from shared.gateway import ARROW_STREAM, NEXT_TASK
+from shared.runs import RunState
+from shared.stream import cursor_of, load_position
+from tests.integration.arena import Arena, eventually, rows_of, unchanged
+from tests.integration.gateway import serving, started, state_of
+
+SUBMITTED = {"workload": {"source": "submitted"}, "schedulers": ["greedy"]}
+
+
+@pytest.fixture
+async def http(
+    full_arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[httpx.AsyncClient]:
+    monkeypatch.setattr(intake, "HOLD_SECONDS", 0.2)
+    await full_arena.start("recorder")
+    await full_arena.schedulers("greedy")
+    async with serving(full_arena.settings) as client:
+        yield client
+
+
+def rows(first: int, count: int, **columns: Any) -> pa.RecordBatch:
+    """Tasks whose size says which one it is; each waits for the one before it."""
+    ids = np.arange(first, first + count)
+    made: dict[str, Any] = {
+        "size": ids + 1.0,
+        "compute_intensity": np.full(count, 0.5),
+        "memory_required": np.full(count, 100.0),
+        "arrival_time": ids / 10,
+        "dependencies": [[int(i) - 1] if i else [] for i in ids],
+    }
+    return pa.RecordBatch.from_pydict({**made, **columns})
+
+
+def stream(batch: pa.RecordBatch, **options: Any) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+async def send(
+    http: httpx.AsyncClient, run: str, first: int, batch: pa.RecordBatch | bytes, last: bool = False
+) -> httpx.Response:
+    body = batch if isinstance(batch, bytes) else stream(batch)
+    return await http.post(
+        f"/api/runs/{run}/tasks",
+        params={"first": first, "last": last},
+        content=body,
+        headers={"Content-Type": ARROW_STREAM},
+    )
+
+
+async def sent(arena: Arena, run: str) -> pa.Table:
+    return rows_of(await arena.batches(subjects.TASKS, subjects.tasks(run)))
+
+
+def assert_place(answer: httpx.Response, next_task: int) -> None:
+    assert answer.status_code == 409, answer.text
+    assert answer.headers[NEXT_TASK] == str(next_task)
+    assert f"is {next_task}, not" in answer.json()["detail"]
+
+
+async def test_every_task_is_stored_once_and_the_run_ends_with_its_stream(
+    full_arena: Arena, http: httpx.AsyncClient
+) -> None:
+    await full_arena.start("simulator")
+    await full_arena.start("generator")
+    run = await started(http, **SUBMITTED)
+    answer = await send(http, run, 0, rows(0, 120))
+    assert answer.status_code == 202, answer.text
+    assert answer.json() == {"run": run, "accepted": 120, "next_task": 120, "ended": False}
+
+    async def stored() -> int:
+        return (await http.get("/api/status", params={"run": run})).json()["tasks_processed"]
+
+    async def all_stored() -> bool:
+        return await stored() == 120
+
+    await eventually(all_stored)
+    await asyncio.sleep(0.3)  # several looks of the generator: it has no reason to end the run
+    assert (await full_arena.runs.get(run)).state == RunState.RUNNING
+
+    done = await send(http, run, 120, rows(120, 7), last=True)
+    assert done.json() == {"run": run, "accepted": 7, "next_task": 127, "ended": True}
+    found = await state_of(http, run, "completed")
+    assert found["tasks"] == 127
+    (row,) = full_arena.store.query(
+        "SELECT count() AS results, uniqExact(task_id) AS tasks, sum(task_id) AS ids "
+        f"FROM scheduler_results FINAL WHERE run = '{run}'"
+    )
+    assert row == {"results": 127, "tasks": 127, "ids": 127 * 126 // 2}
+    (task,) = full_arena.store.query(
+        f"SELECT size, arrival_time, dependencies FROM tasks FINAL "
+        f"WHERE run = '{run}' AND task_id = 126"
+    )
+    assert task == {"size": 127.0, "arrival_time": 12.6, "dependencies": [125]}
+
+
+async def test_the_generator_makes_nothing(full_arena: Arena, http: httpx.AsyncClient) -> None:
+    await full_arena.start("generator")
+    run = await started(http, **SUBMITTED)
+    await asyncio.sleep(0.5)
+    assert await full_arena.count_of(subjects.TASKS, subjects.tasks(run)) == 0
+    assert (await full_arena.runs.get(run)).state == RunState.RUNNING
+
+
+async def test_a_retry_after_a_lost_answer_is_told_where_the_stream_stands(
+    full_arena: Arena, http: httpx.AsyncClient
+) -> None:
+    run = await started(http, **SUBMITTED)
+    assert (await send(http, run, 0, rows(0, 30))).is_success
+    assert_place(await send(http, run, 0, rows(0, 30)), 30)
+    assert_place(await send(http, run, 31, rows(31, 5)), 30)
+    assert (await send(http, run, 30, rows(30, 5), last=True)).is_success
+    assert_place(await send(http, run, 30, rows(30, 5), last=True), 35)
+    after_the_end = await send(http, run, 35, rows(35, 5))
+    assert after_the_end.status_code == 409
+    assert "has ended with task 34" in after_the_end.json()["detail"]
+    assert column(await sent(full_arena, run), "size").tolist() == list(range(1, 36))
+
+
+async def test_of_many_who_send_the_same_place_one_is_stored(
+    full_arena: Arena, http: httpx.AsyncClient
+) -> None:
+    run = await started(http, **SUBMITTED)
+    answers = await asyncio.gather(*(send(http, run, 0, rows(0, 20 + n)) for n in range(8)))
+    (stored,) = [answer.json() for answer in answers if answer.is_success]
+    for answer in answers:
+        if not answer.is_success:
+            assert_place(answer, stored["next_task"])
+    found = await sent(full_arena, run)
+    assert found.num_rows == stored["accepted"]
+    assert column(found, "task_id").tolist() == list(range(stored["accepted"]))
+
+
+async def test_a_full_arena_takes_what_it_can_and_then_asks_to_wait(
+    full_arena: Arena, http: httpx.AsyncClient
+) -> None:
+    """The simulator is away, so the lead over the only scheduler is used up by 24 batches of 50."""
+    run = await started(http, **SUBMITTED)
+    simulator = await full_arena.start("simulator")
+    await eventually(lambda: full_arena.stream.consumers_info(subjects.DECISIONS))
+    await full_arena.stop(simulator)
+    body, place, refused = rows(0, 4000), 0, None
+    while refused is None:
+        answer = await send(http, run, place, body.slice(place))
+        if answer.is_success:
+            assert answer.json()["next_task"] == place + answer.json()["accepted"]
+            place = answer.json()["next_task"]
+        else:
+            refused = answer
+    assert refused.status_code == 429, refused.text
+    assert int(refused.headers["Retry-After"]) >= 1
+    assert "as many tasks on their way as it may have" in refused.json()["detail"]
+    assert place % full_arena.settings.batch_tasks == 0
+    # The look at the backlog is a moment old when the last batch of a request goes out.
+    assert 24 * 50 <= place <= 30 * 50
+
+    await full_arena.start("simulator")
+    await full_arena.start("generator")
+    while place < 4000:
+        answer = await send(http, run, place, body.slice(place), last=True)
+        assert answer.status_code in (202, 429), answer.text
+        place = answer.json().get("next_task", place)
+    await state_of(http, run, "completed")
+    (row,) = full_arena.store.query(
+        "SELECT count() AS results, uniqExact(task_id) AS tasks "
+        f"FROM scheduler_results FINAL WHERE run = '{run}'"
+    )
+    assert row == {"results": 4000, "tasks": 4000}
+
+
+async def test_a_paused_run_takes_nothing_until_it_is_resumed(
+    full_arena: Arena, http: httpx.AsyncClient
+) -> None:
+    run = await started(http, **SUBMITTED)
+    await http.post("/api/pause", params={"run": run})
+    answer = await send(http, run, 0, rows(0, 5))
+    assert answer.status_code == 423, answer.text
+    assert answer.headers["Retry-After"] == "1"
+    assert f"run {run} is paused" in answer.json()["detail"]
+    assert await full_arena.count_of(subjects.TASKS, subjects.tasks(run)) == 0
+    await http.post("/api/resume", params={"run": run})
+    assert (await send(http, run, 0, rows(0, 5))).is_success
+
+
+async def test_the_first_task_waits_for_pre_trained_models(
+    full_arena: Arena, http: httpx.AsyncClient
+) -> None:
+    await full_arena.schedulers("hybrid_ml")
+    spec = {**SUBMITTED, "schedulers": ["hybrid_ml"]}
+    run = await started(http, **spec, learning={"pretrain_tasks": 100, "forest": {"trees": 2}})
+    assert (await send(http, run, 0, rows(0, 5))).status_code == 429
+    await full_arena.start("trainer")
+
+    async def taken() -> bool:
+        return (await send(http, run, 0, rows(0, 5))).is_success
+
+    await eventually(taken, "models shipped and the first tasks taken")
+
+
+async def test_a_stopped_or_generated_run_takes_no_stream(http: httpx.AsyncClient) -> None:
+    stopped = await started(http, **SUBMITTED)
+    await http.post("/api/simulation/stop", params={"run": stopped})
+    answer = await send(http, stopped, 0, rows(0, 5))
+    assert (answer.status_code, NEXT_TASK in answer.headers) == (409, False)
+    assert "is stopped: it takes no more tasks" in answer.json()["detail"]
+    generated = await started(http, schedulers=["greedy"], tasks=10)
+    answer = await send(http, generated, 0, rows(0, 5))
+    assert answer.status_code == 409
+    assert "workload.source: submitted" in answer.json()["detail"]
+    assert (await send(http, "no-such-run", 0, rows(0, 5))).status_code == 404
+
+
+async def test_single_tasks_do_not_get_between_those_of_a_stream(http: httpx.AsyncClient) -> None:
+    run = await started(http, **SUBMITTED)
+    task = {"size": 960, "compute_intensity": 0.75, "memory_required": 81}
+    answer = await http.post("/api/tasks", json={"run": run, "tasks": [task]})
+    assert answer.status_code == 409
+    assert f"POST /api/runs/{run}/tasks" in answer.json()["detail"]
+
+
+NAN = float("nan")
+
+
+BAD: list[tuple[bytes, str]] = [
+    (b"", "not an Arrow stream"),
+    (b"size,compute_intensity\n1,2\n", "not an Arrow stream"),
+    (stream(rows(0, 5))[:-200], "not an Arrow stream"),
+    (stream(rows(0, 1000), compression="zstd"), "compressed; send it as it is"),
+    (stream(rows(0, 0)), "a request has 1 to 100000 tasks, not 0"),
+    (stream(rows(0, 2).drop_columns(["size"])), "column size is missing"),
+    (stream(rows(0, 2, size=["1", "2"])), "column size must be double, not string"),
+    (stream(rows(0, 2, size=[1.0, None])), "column size has missing values"),
+    (stream(rows(0, 2, size=[1.0, NAN])), "size must be above 0"),
+    (stream(rows(0, 2, size=[1.0, -1.0])), "size must be above 0"),
+    (stream(rows(0, 2, compute_intensity=[0.5, 1.01])), "compute_intensity must be 0..1"),
+    (stream(rows(0, 2, dependencies=[[], [1]])), "1 is not one of the 256 tasks before it"),
+    (stream(rows(0, 2, dependencies=[[], [None]])), "column dependencies must be list<"),
+    (stream(rows(0, 3, dependencies=[[], [0], [None]])), "dependencies has missing values"),
+    (
+        stream(rows(0, 2, size=pa.array([1.0, 1.0]).dictionary_encode())),
+        "column size must be double, not dictionary",
+    ),
+]
+
+
+async def test_bad_tasks_are_refused_with_a_reason(
+    full_arena: Arena, http: httpx.AsyncClient
+) -> None:
+    run = await started(http, **SUBMITTED)
+    for body, said in BAD:
+        answer = await send(http, run, 0, body)
+        assert answer.status_code == 422, (said, answer.text)
+        assert said in answer.json()["detail"]
+    assert await full_arena.count_of(subjects.TASKS, subjects.tasks(run)) == 0
+
+
+async def test_the_type_and_the_size_of_a_body_are_checked(http: httpx.AsyncClient) -> None:
+    run = await started(http, **SUBMITTED)
+    path = f"/api/runs/{run}/tasks?first=0"
+    answer = await http.post(path, json={"size": 1})
+    assert answer.status_code == 415
+    assert ARROW_STREAM in answer.json()["detail"]
+    assert (await send(http, run, 0, b"\0" * 3_000_000)).status_code == 413
+    assert (await send(http, run, -1, rows(0, 1))).status_code == 422
+
+
+async def test_the_interface_describes_it(http: httpx.AsyncClient) -> None:
+    described = (await http.get("/openapi.json")).json()["paths"]["/api/runs/{run}/tasks"]["post"]
+    assert list(described["requestBody"]["content"]) == [ARROW_STREAM]
+    assert {"202", "409", "423", "429"} <= described["responses"].keys()
+    assert {parameter["name"] for parameter in described["parameters"]} == {"run", "first", "last"}
+
+
+async def test_numbers_of_other_types_and_no_dependencies_are_taken(
+    full_arena: Arena, http: httpx.AsyncClient
+) -> None:
+    run = await started(http, **SUBMITTED)
+    batch = rows(0, 3, size=pa.array([1, 2, 3], pa.int32())).drop_columns(["dependencies"])
+    assert (await send(http, run, 0, batch)).is_success
+    found = await sent(full_arena, run)
+    assert found.schema.names == TASKS.names
+    assert column(found, "size").tolist() == [1.0, 2.0, 3.0]
+    assert (await send(http, run, 3, rows(3, 2, dependencies=[[], []]))).is_success
+
+
+async def test_the_end_is_in_the_stream_and_old_messages_have_none(
+    full_arena: Arena, http: httpx.AsyncClient
+) -> None:
+    run = await started(http, **SUBMITTED)
+    await send(http, run, 0, rows(0, 3), last=True)
+    position = await load_position(full_arena.bus, run)
+    assert (position.cursor.next_task, position.cursor.ended) == (3, True)
+    assert await unchanged(lambda: full_arena.count_of(subjects.TASKS, subjects.tasks(run))) == 1
+    old = {"cursor": {"generated": 5, "next_task": 6, "clock": 0.5}}
+    assert not cursor_of(Envelope("tasks", run, 0, 0.0, state=old)).ended

@@ -1,0 +1,146 @@
+"""A trainer after a crash, and an older model that comes back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from shared import models, subjects
+from shared.models import AGENT, FOREST
+from shared.runs import RunState
+from tests.integration.arena import Arena, eventually
+from tests.integration.learning import at_rest, learning, reached, rows, shipped, started, versions
+
+
+async def test_a_killed_trainer_goes_on_where_it_was(full_arena: Arena) -> None:
+    arena = full_arena
+    killed = arena.process("trainer")
+    await started(arena, "recorder", "simulator", "generator")
+    await arena.schedulers("oracle", "hybrid_ml", "rl_agent")
+    rule = learning(forest={"window": 50_000, "tolerance": 100.0})
+    names = ["oracle", FOREST, AGENT]
+    run = await arena.run(schedulers=names, pace=200, learning=rule)
+    for name in (FOREST, AGENT):
+        await reached(arena, run, name, 3)
+    killed.kill()
+    killed.wait(10)
+    before = {name: (await shipped(arena, run, name))[-1] for name in (FOREST, AGENT)}
+    # The run goes on without it.
+    sent = await arena.tasks_sent(run)
+
+    async def more() -> bool:
+        return await arena.tasks_sent(run) > sent + 50
+
+    await eventually(more)
+    await arena.start("trainer")
+    for name in (FOREST, AGENT):
+        held = before[name].manifest.version
+        await reached(arena, run, name, held + 2)
+        found = await shipped(arena, run, name)
+        numbers = [model.manifest.version for model in found]
+        assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+        assert len({model.manifest.sha256 for model in found}) == len(found)
+        assert sum("pre-trained" in model.manifest.reason for model in found) <= 1
+    # Its window is that of the one before, and more.
+    held = before[FOREST].manifest.version
+    after = (await models.version(arena.bus, run.run, FOREST, held + 1)).manifest
+    assert after.first_task == -1
+    assert before[FOREST].manifest.trained_on < after.trained_on <= 100 + after.last_task + 1
+    await arena.runs.move(run.run, RunState.PAUSED)
+
+    async def stored() -> bool:
+        newest = (await shipped(arena, run, FOREST))[-1].manifest
+        return newest.version in [row["version"] for row in await rows(arena, run)]
+
+    await eventually(stored)
+    told_of = [row["version"] for row in await rows(arena, run) if row["shipped"]]
+    # The kill may have come between a shipment and the note about it, but nothing is told twice.
+    assert sorted(set(told_of)) == told_of
+
+
+async def test_a_cold_trainer_that_was_restarted_has_its_window_back(full_arena: Arena) -> None:
+    """No model was shipped yet, but 20 results were seen."""
+    arena = full_arena
+    await started(arena, "recorder", "simulator", "generator")
+    await arena.schedulers("oracle", "hybrid_ml")
+    trainer = await arena.start("trainer")
+    names = ["oracle", FOREST]
+    run = await arena.run(schedulers=names, tasks=10**6, pace=20, learning=learning(0))
+
+    async def seen() -> bool:
+        (row,) = arena.store.query("SELECT count() AS n FROM training_data FINAL")
+        return bool(row["n"] >= 20)
+
+    await eventually(seen)
+    await arena.stop(trainer)
+    await arena.start("trainer")
+    first = (await reached(arena, run, FOREST, 1)).manifest
+    assert first.first_task == 0
+
+
+async def asked(arena: Arena, body: bytes) -> dict[str, Any]:
+    client = arena.bus.broker._connection
+    assert client is not None
+    answer = await client.request(subjects.ROLLBACK, body, timeout=5)
+    said: dict[str, Any] = json.loads(answer.data)
+    return said
+
+
+async def rolled_back(arena: Arena, run: str, version: int, name: str = FOREST) -> dict[str, Any]:
+    request = {"run": run, "name": name, "version": version}
+    return await asked(arena, json.dumps(request).encode())
+
+
+async def test_an_older_model_comes_back_as_a_new_version(full_arena: Arena) -> None:
+    arena = full_arena
+    await started(arena, "recorder", "trainer", "simulator", "generator")
+    await arena.schedulers("oracle", "hybrid_ml")
+    # Two seconds between fits: the run is paused long before the next one.
+    rule = learning(forest={"tolerance": 100.0, "retrain_every": 150})
+    run = await arena.run(schedulers=["oracle", FOREST], pace=75, learning=rule)
+    last = (await reached(arena, run, FOREST, 2)).manifest.version
+    await arena.runs.move(run.run, RunState.PAUSED)
+    await at_rest(arena, run)
+    old = await models.version(arena.bus, run.run, FOREST, 1)
+    said = await rolled_back(arena, run.run, 1)
+    assert said["version"] == last + 1
+    newest = await models.newest(arena.bus, run.run, FOREST)
+    assert newest is not None
+    assert newest.manifest.version == last + 1
+    assert newest.manifest.reason == "rolled back to version 1"
+    assert (newest.body, newest.manifest.sha256) == (old.body, old.manifest.sha256)
+
+    async def recorded() -> bool:
+        found = await rows(arena, run)
+        return bool(found) and found[-1]["version"] == last + 1
+
+    await eventually(recorded)
+    row = (await rows(arena, run))[-1]
+    assert (row["shipped"], row["reason"]) == (True, "rolled back to version 1")
+    # Workers take it, and learning goes on behind it.
+    await arena.runs.move(run.run, RunState.RUNNING)
+    await reached(arena, run, FOREST, last + 2)
+
+    async def used() -> bool:
+        (row,) = arena.store.query(
+            f"SELECT countIf(model_version = {last + 1}) AS n FROM scheduler_results FINAL"
+        )
+        return bool(row["n"])
+
+    await eventually(used)
+    found = await versions(arena, run, FOREST)
+    assert found == list(range(found[0], found[0] + len(found)))
+
+
+async def test_a_rollback_that_cannot_be_says_why(arena: Arena) -> None:
+    await arena.start("trainer")
+    run = await arena.run(schedulers=[FOREST], learning=learning())
+    await reached(arena, run, FOREST, 1)
+    missing = await rolled_back(arena, run.run, 7)
+    assert missing["error"].startswith(f"version 7 of hybrid_ml in run {run.run} is not held")
+    for stranger, name in (("nobody", FOREST), (run.run, AGENT), (run.run, "greedy")):
+        said = await rolled_back(arena, stranger, 1, name)
+        assert said == {"error": f"nobody learns {name} in run {stranger} now"}
+    for nonsense in (b"", b"garbage", b"{}", b'{"run": "x", "name": "y", "version": "z"}'):
+        assert "error" in await asked(arena, nonsense)
+    assert await versions(arena, run, FOREST) == [1]
