@@ -29,6 +29,12 @@ class Refused(ArenaError):
         said = self.headers.get(NEXT_TASK)
         return None if said is None else int(said)
 
+    @property
+    def retry_after(self) -> float:
+        """Seconds."""
+        said = self.headers.get("Retry-After", "")
+        return float(said) if said.isdigit() else 1.0
+
 
 class Gateway:
     def __init__(self, url: str, token: str = "") -> None:

@@ -1,0 +1,76 @@
+"""What was wrong with a trace, and where: counted by reason, the first few shown, all in a file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TextIO
+
+from shared.errors import ArenaError
+
+SHOWN = 20
+
+
+class TraceError(ArenaError):
+    """A file that cannot be read as a trace; the text says what to do about it."""
+
+
+class Report:
+    """With `strict` the first thing that is wrong is an error."""
+
+    def __init__(
+        self,
+        *,
+        strict: bool = False,
+        show: Callable[[str], None] | None = None,
+        shown: int = SHOWN,
+        sink: TextIO | None = None,
+    ) -> None:
+        self.unit = "line"  # what the numbers count: a JSON file has tasks, a Parquet file rows
+        self.skipped: Counter[str] = Counter()
+        self.adjusted: Counter[str] = Counter()
+        self.notes: list[str] = []
+        self._strict = strict
+        self._show = show
+        self._left = shown if show else 0
+        self._sink = sink
+
+    def skip(self, number: int, reason: str, detail: str = "") -> None:
+        """Something that did not become a task."""
+        self.skipped[reason] += 1
+        self._tell(number, "skipped", reason, detail)
+
+    def skip_all(self, numbers: Iterable[int], reason: str, details: Iterable[object]) -> None:
+        for number, detail in zip(numbers, details, strict=True):
+            self.skip(int(number), reason, str(detail))
+
+    def adjust(self, number: int, reason: str, detail: str = "") -> None:
+        """Something that became a task, but not quite as the file has it."""
+        self.adjusted[reason] += 1
+        self._tell(number, "mended", reason, detail)
+
+    def note(self, text: str) -> None:
+        """Something that a reader should know of the whole file; said once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def _tell(self, number: int, verb: str, reason: str, detail: str) -> None:
+        if not (self._strict or self._left or self._sink):
+            return
+        said = f"{reason}: {_short(detail)}" if detail else reason
+        if self._strict:
+            raise TraceError(f"{self.unit} {number}: {said} (--strict)")
+        text = f"{self.unit} {number}: {verb}: {said}"
+        if self._sink is not None:
+            self._sink.write(text + "\n")
+        if self._left and self._show:
+            self._left -= 1
+            self._show(text)
+            if self._left == 0:
+                self._show("more of these are only counted; --errors FILE keeps them all")
+
+
+def _short(text: str) -> str:
+    """A cell of a broken file may hold anything, at any length."""
+    shown = "".join(char if char.isprintable() else "?" for char in text[:80])
+    return shown + ("…" if len(text) > 80 else "")

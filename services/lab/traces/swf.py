@@ -1,0 +1,77 @@
+"""The Standard Workload Format: 18 numbers a line, -1 for what is not known, ; before comments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from services.lab.traces.columns import Parser, Rows, check_count
+from services.lab.traces.lines import Block, Source, blocks
+from services.lab.traces.report import Report, TraceError
+from services.lab.traces.rules import SwfRules
+
+COLUMNS = [
+    "job_number", "submit_time", "wait_time", "run_time", "processors", "cpu_time",
+    "used_memory", "requested_processors", "requested_time", "requested_memory", "status",
+    "user", "group", "executable", "queue", "partition", "preceding_job", "think_time",
+]  # fmt: skip
+
+UNKNOWN = -1.0
+
+
+class SwfParser(Parser):
+    def _at_once(self, block: Block) -> Rows | None:
+        if b";" in block.data:
+            return None
+        table = np.loadtxt(block.data.decode("ascii").splitlines(), comments=None, ndmin=2)
+        if table.shape != (block.count, len(COLUMNS)) or np.isnan(table).any():
+            return None  # numpy passes over empty lines
+        lines = np.arange(block.first_line, block.first_line + block.count, dtype=np.int64)
+        return Rows(lines, {name: table[:, COLUMNS.index(name)] for name in self._numbers})
+
+    def _cells(self, line: str) -> list[str]:
+        if line.lstrip().startswith(";"):
+            return []
+        return check_count(line.split(), COLUMNS)
+
+
+def read_rows(source: Source, rules: SwfRules, report: Report) -> Iterator[Rows]:
+    unknown = sorted((rules.columns() | {*_naming(rules)}) - set(COLUMNS))
+    if unknown:
+        raise TraceError(f"SWF has no column {', '.join(unknown)}; it has {', '.join(COLUMNS)}")
+    numbers = sorted(rules.columns() | {"status", *_naming(rules)})
+    parser = SwfParser(COLUMNS, numbers, [], report)
+    empty = True
+    for block in blocks(source, report):
+        empty = False
+        for rows in parser.parse(block):
+            yield _known(_kept(rows, rules, report), rules)
+    if empty:
+        raise TraceError("the file is empty")
+
+
+def _kept(rows: Rows, rules: SwfRules, report: Report) -> Rows:
+    status = rows.numbers["status"]
+    kept = np.isin(status, rules.keep_status)
+    for value in np.unique(status[~kept]):
+        which = status == value
+        reason = "job was cancelled" if value == 5 else f"job has status {value:g}"
+        report.skip_all(rows.line[which], f"{reason} (keep_status)", [""] * int(which.sum()))
+    return rows.only(kept)
+
+
+def _known(rows: Rows, rules: SwfRules) -> Rows:
+    for name in rows.numbers:
+        if name != "status":
+            values = rows.numbers[name]
+            rows.numbers[name] = np.where(values == UNKNOWN, np.nan, values)
+    if naming := _naming(rules):
+        name, parents = (rows.numbers[column].tolist() for column in naming)
+        rows.names = [str(job) for job in name]
+        rows.parents = [[str(job)] if job == job else [] for job in parents]  # NaN: no parent
+    return rows
+
+
+def _naming(rules: SwfRules) -> tuple[str, ...]:
+    return (rules.name, rules.parents) if rules.name and rules.parents else ()

@@ -1,0 +1,153 @@
+"""Columns of a trace as tasks, by the rules of the mapping."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.lab.traces.columns import Rows
+from services.lab.traces.lineage import NO_TASK, Lineage
+from services.lab.traces.report import Report
+from services.lab.traces.rules import Inversion, Rule, Rules
+from shared.tasks import LARGEST, Floats, Tasks
+
+BACKWARDS = "arrival moved to that of the task before it"
+
+
+@dataclass(slots=True)
+class Substituted:
+    """How often a rule could not say what a column says."""
+
+    otherwise: int = 0
+    limited: int = 0
+
+
+@dataclass(slots=True)
+class Translator:
+    rules: Rules
+    physics: Inversion
+    report: Report
+    next_task: int = 0
+    substituted: dict[str, Substituted] = field(default_factory=dict)
+    _clock: float = 0.0
+    _first_arrival: float | None = None
+    _lineage: Lineage = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._lineage = Lineage(self.report)
+        self.substituted = {name: Substituted() for name in self.rules.fields()}
+        if not self.rules.arrivals_from_first:
+            self._first_arrival = 0.0
+
+    def tasks(self, rows: Rows) -> Tasks:
+        sieve = _Sieve(rows, self.report)
+        intensity = self._field("intensity", rows, sieve)
+        sieve.require("compute_intensity is not within 0..1", intensity, 0, 1)
+        memory = self._field("memory", rows, sieve)
+        sieve.require(f"memory_required is not within 0..{LARGEST:g}", memory, 0, LARGEST)
+        size = self._size(rows, sieve, intensity)
+        arrival = self._arrival(rows, sieve)
+        kept = sieve.kept
+        count = int(kept.sum())
+        first, self.next_task = self.next_task, self.next_task + count
+        return Tasks(
+            task_id=np.arange(first, first + count, dtype=np.int64),
+            size=size[kept],
+            compute_intensity=intensity[kept],
+            memory_required=memory[kept],
+            arrival_time=self._in_order(arrival[kept], rows.line[kept]),
+            parents=self._parents(rows, kept, first),
+        )
+
+    def _field(self, name: str, rows: Rows, sieve: _Sieve) -> Floats:
+        rule = self.rules.fields()[name]
+        value = evaluate(rule, rows)
+        missing = np.isnan(value)
+        if rule.otherwise is None:
+            sieve.reject(missing, f"nothing known of {' or '.join(sorted(rule.columns()))}")
+        else:
+            self.substituted[name].otherwise += int((missing & sieve.kept).sum())
+            value = np.where(missing, rule.otherwise, value)
+        low = -np.inf if rule.low is None else rule.low
+        high = np.inf if rule.high is None else rule.high
+        limited = np.clip(value, low, high)
+        self.substituted[name].limited += int(((limited != value) & sieve.kept & ~missing).sum())
+        return limited
+
+    def _size(self, rows: Rows, sieve: _Sieve, intensity: Floats) -> Floats:
+        if self.rules.seconds is None:
+            size = self._field("size", rows, sieve)
+        else:
+            seconds = self._field("seconds", rows, sieve)
+            sieve.reject(seconds == 0, "ran for no time")
+            sieve.reject(seconds < 0, "run time is negative", seconds)
+            work = np.maximum(seconds, 0) * (intensity + self.physics.intensity_offset)
+            size = self.physics.size_unit * work ** (1 / self.physics.size_exponent)
+        sieve.reject(~(size > 0), "size is not above 0", size)
+        sieve.reject(size > LARGEST, f"size is above {LARGEST:g}", size)
+        return np.asarray(size)
+
+    def _arrival(self, rows: Rows, sieve: _Sieve) -> Floats:
+        arrival = self._field("arrival", rows, sieve)
+        if self._first_arrival is None and sieve.kept.any():
+            self._first_arrival = float(arrival[sieve.kept][0])
+        arrival = arrival - (self._first_arrival or 0.0)
+        if not self.rules.arrivals_from_first:
+            sieve.reject(arrival < 0, "arrival_time is negative", arrival)
+        sieve.reject(arrival > LARGEST, f"arrival_time is above {LARGEST:g}", arrival)
+        return arrival
+
+    def _in_order(self, arrival: Floats, lines: NDArray[np.int64]) -> Floats:
+        """Never before the task before it: the virtual cluster serves tasks in their order."""
+        if not len(arrival):
+            return arrival
+        before = np.maximum.accumulate(np.concatenate(([self._clock], arrival)))
+        early = arrival < before[:-1]
+        for line, said, moved in zip(lines[early], arrival[early], before[1:][early], strict=True):
+            self.report.adjust(int(line), BACKWARDS, f"{said:g} to {moved:g}")
+        self._clock = float(before[-1])
+        return before[1:]
+
+    def _parents(self, rows: Rows, kept: NDArray[np.bool_], first: int) -> list[list[int]]:
+        if rows.names is None or rows.parents is None:
+            return []
+        ids = np.where(kept, first + np.cumsum(kept) - 1, NO_TASK).tolist()
+        found = self._lineage.resolve(rows.line.tolist(), rows.names, rows.parents, ids)
+        return found if any(found) else []
+
+
+class _Sieve:
+    """Which lines become tasks; each that does not is reported for the first reason."""
+
+    def __init__(self, rows: Rows, report: Report) -> None:
+        self.kept = np.ones(len(rows), np.bool_)
+        self._rows = rows
+        self._report = report
+
+    def reject(self, bad: NDArray[np.bool_], reason: str, values: Floats | None = None) -> None:
+        bad = bad & self.kept
+        if bad.any():
+            shown = [""] * int(bad.sum()) if values is None else [f"{v:g}" for v in values[bad]]
+            self._report.skip_all(self._rows.line[bad], reason, shown)
+            self.kept &= ~bad
+
+    def require(self, otherwise: str, values: Floats, low: float, high: float) -> None:
+        self.reject(~((values >= low) & (values <= high)), otherwise, values)
+
+
+def evaluate(rule: Rule, rows: Rows) -> Floats:
+    """What a rule's columns say; NaN where they do not."""
+    unknown = np.full(len(rows), np.nan)
+    value = unknown
+    for name in rule.column:
+        value = np.where(np.isnan(value), rows.numbers.get(name, unknown), value)
+    if rule.minus:
+        value = value - rows.numbers.get(rule.minus, unknown)
+    if rule.times:
+        value = value * rows.numbers.get(rule.times, unknown)
+    if rule.over:
+        by = rows.numbers.get(rule.over, unknown)
+        value = value / np.where(by == 0, np.nan, by)
+    return np.asarray(value * rule.scale + rule.offset)

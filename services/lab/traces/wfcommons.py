@@ -1,0 +1,198 @@
+"""WfCommons workflows (WfFormat), schema 1.5 and before.
+
+In 1.5 a task is described in one list and measured in another; before, one list had both. The file
+is read once, as a stream of JSON events, into a temporary SQLite database: it joins the two lists
+by id and knows which parents there are. SQLite keeps a few MB in memory and the rest in a file that
+has no name, so it is gone however this process ends.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+import ijson
+import numpy as np
+
+from services.lab.traces.columns import NOT_FINITE, Rows
+from services.lab.traces.lines import Source
+from services.lab.traces.report import Report, TraceError
+from services.lab.traces.rules import Rules
+
+DESCRIBED = "workflow.specification.tasks.item"
+MEASURED = "workflow.execution.tasks.item"
+BOTH = "workflow.tasks.item"
+
+KILOBYTE = 1024  # schemas before 1.4 have `memory` in kB
+COLUMNS = [
+    "runtimeInSeconds", "runtime", "avgCPU", "memoryInBytes", "coreCount", "readBytes",
+    "writtenBytes", "energyInKWh", "avgPowerInW", "priority",
+]  # fmt: skip
+
+ROWS = 10_000  # written or read at a time
+
+SCHEMA = f"""
+CREATE TABLE described (place INTEGER PRIMARY KEY, id TEXT);
+CREATE TABLE parents (place INTEGER, parent TEXT);
+CREATE TABLE measured (id TEXT, {", ".join(f'"{name}"' for name in COLUMNS)});
+"""
+INDEXES = """
+CREATE INDEX described_id ON described (id);
+CREATE INDEX parents_place ON parents (place);
+CREATE INDEX measured_id ON measured (id);
+"""
+
+
+def read_rows(source: Source, rules: Rules, report: Report) -> Iterator[Rows]:
+    unknown = sorted(rules.columns() - set(COLUMNS))
+    if unknown:
+        raise TraceError(f"a workflow has no {', '.join(unknown)}; it has {', '.join(COLUMNS)}")
+    report.unit = "task"
+    database = sqlite3.connect("")  # in a file without a name, once it is large
+    try:
+        database.executescript(SCHEMA)
+        load = _Load(database)
+        count = load.everything(source, report)
+        database.executescript(INDEXES)
+        yield from _joined(database, rules, report, count)
+    finally:
+        database.close()
+
+
+class _Load:
+    """The events of a file as rows of the database."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+        self._described: list[tuple[int, str]] = []
+        self._parents: list[tuple[int, str]] = []
+        self._measured: list[tuple[Any, ...]] = []
+        self._count = 0
+        self._found_list = False
+
+    def everything(self, source: Source, report: Report) -> int:
+        try:
+            self._read(source)
+        except (ijson.JSONError, UnicodeDecodeError, RecursionError) as error:
+            why = source.damage or " ".join(str(error).split())[:200]
+            report.skip(self._count, "the JSON ends or breaks behind this task", why)
+        self._flush()
+        if not self._found_list:
+            raise TraceError(
+                "no workflow in the JSON: neither workflow.specification.tasks nor workflow.tasks"
+            )
+        return self._count
+
+    def _read(self, source: Source) -> None:
+        """Only what a task needs is kept, whatever else the file has."""
+        task: dict[str, Any] = {}
+        for prefix, event, value in ijson.parse(source, use_float=True, buf_size=1 << 16):
+            if not prefix.startswith("workflow."):
+                continue
+            if event == "start_array" and prefix + ".item" in (DESCRIBED, BOTH):
+                self._found_list = True
+            elif event == "start_map" and prefix in (DESCRIBED, MEASURED, BOTH):
+                task = {}
+                if prefix != MEASURED:
+                    self._count += 1
+            elif event == "end_map" and prefix in (DESCRIBED, MEASURED, BOTH):
+                self._end(prefix, task)
+            elif event in ("number", "string", "null"):
+                self._value(prefix, value, task)
+
+    def _value(self, prefix: str, value: Any, task: dict[str, Any]) -> None:
+        place, _, key = prefix.rpartition(".")
+        if place in (DESCRIBED, MEASURED, BOTH):
+            task[key] = value
+        elif key == "item" and place.endswith(".item.parents"):
+            self._parents.append((self._count, str(value)))
+            if len(self._parents) >= ROWS:
+                self._flush()
+
+    def _end(self, prefix: str, task: dict[str, Any]) -> None:
+        # Before ids there were names.
+        name = str(task.get("id", task.get("name", "")))
+        if "memory" in task and "memoryInBytes" not in task:
+            kilobytes = task["memory"]
+            number = isinstance(kilobytes, int | float)
+            task["memoryInBytes"] = kilobytes * KILOBYTE if number else kilobytes
+        if prefix != MEASURED:
+            self._described.append((self._count, name))
+        if prefix != DESCRIBED:
+            values = (_stored(task.get(column)) for column in COLUMNS)
+            self._measured.append((name, *values))
+        if len(self._described) + len(self._measured) >= ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        write = self._database.executemany
+        write("INSERT INTO described VALUES (?, ?)", self._described)
+        write("INSERT INTO parents VALUES (?, ?)", self._parents)
+        marks = ", ".join("?" * (len(COLUMNS) + 1))
+        write(f"INSERT INTO measured VALUES ({marks})", self._measured)
+        self._described, self._parents, self._measured = [], [], []
+
+
+def _stored(value: Any) -> Any:
+    """As SQLite takes it: it has no whole numbers beyond 64 bits."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return float(value) if abs(value) < 1e300 else float("inf")
+    return value if isinstance(value, float | str | None) else str(value)
+
+
+def _joined(
+    database: sqlite3.Connection, rules: Rules, report: Report, count: int
+) -> Iterator[Rows]:
+    columns = ", ".join(f'm."{name}"' for name in COLUMNS)
+    # Of an id that is there twice the first counts.
+    query = f"""
+        SELECT d.place, d.id, m.rowid, {columns},
+               (SELECT min(place) FROM described WHERE id = d.id) AS first
+        FROM described d LEFT JOIN measured m
+          ON m.rowid = (SELECT min(rowid) FROM measured WHERE id = d.id)
+        WHERE d.place BETWEEN ? AND ? ORDER BY d.place
+    """
+    for start in range(1, count + 1, ROWS):
+        stop = start + ROWS - 1
+        found = [
+            row
+            for row in database.execute(query, (start, stop))
+            if _sound(row, sorted(rules.columns()), report)
+        ]
+        parents: dict[int, list[str]] = {}
+        asked = "SELECT place, parent FROM parents WHERE place BETWEEN ? AND ? ORDER BY rowid"
+        for place, parent in database.execute(asked, (start, stop)):
+            parents.setdefault(place, []).append(parent)
+        yield Rows(
+            line=np.array([row[0] for row in found], np.int64),
+            numbers={
+                name: np.array([row[3 + k] for row in found], np.float64)
+                for k, name in enumerate(COLUMNS)
+            },
+            names=[row[1] for row in found],
+            parents=[parents.get(row[0], []) for row in found],
+        )
+
+
+def _sound(row: tuple[Any, ...], wanted: list[str], report: Report) -> bool:
+    place, name, measured = row[:3]
+    if not name:
+        report.skip(place, "no id")
+    elif row[-1] != place:
+        report.skip(place, "id was there before", name)
+    elif measured is None:
+        report.skip(place, "never ran: nothing was measured", name)
+    else:
+        return all(_is_number(place, key, row[3 + COLUMNS.index(key)], report) for key in wanted)
+    return False
+
+
+def _is_number(place: int, key: str, value: Any, report: Report) -> bool:
+    if isinstance(value, str):
+        report.skip(place, "not a number", f"{key} {value!r}")
+    elif value is not None and not np.isfinite(value):
+        report.skip(place, NOT_FINITE, f"{key} {value}")
+    else:
+        return True
+    return False
