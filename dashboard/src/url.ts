@@ -82,10 +82,6 @@ export function openView(view: string, change: Change = {}): void {
   window.scrollTo(0, 0);
 }
 
-export function viewHref(view: string, change: Change = {}): string {
-  return format(viewAddress(current(), view, change));
-}
-
 /** A plain click stays in the page; a modified one does what the browser does. */
 export function followInPage(event: MouseEvent<HTMLAnchorElement>): void {
   if (event.defaultPrevented || event.button !== 0) return;

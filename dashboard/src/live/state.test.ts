@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { note, row, update } from "./samples";
-import { EMPTY, MAX_NOTIFICATIONS, MAX_RATES, merge } from "./state";
+import { EMPTY, MAX_NOTIFICATIONS, merge } from "./state";
 
 const snapshot = update({ snapshot: true, sequence: 1, comparison: [row("oracle"), row("greedy", { rank: 2 })] });
 const watching = merge(EMPTY, snapshot);
@@ -13,11 +13,11 @@ describe("a snapshot", () => {
     expect(next.sequence).toBe(9);
   });
 
-  it("of another run drops the old run's notes and rates", () => {
+  it("of another run drops the old run's notes", () => {
     const noted = merge(watching, note(5));
     const next = merge(noted, update({ snapshot: true, run: "r2", rate: 7, notifications: [note(6)] }));
     expect(next.notifications.map((each) => each.at)).toEqual([6]);
-    expect(next.rates).toEqual([7]);
+    expect(next.rate).toBe(7);
   });
 
   it("after a reconnect repeats no note", () => {
@@ -57,8 +57,7 @@ describe("what is kept", () => {
     }
     expect(state.notifications).toHaveLength(MAX_NOTIFICATIONS);
     expect(state.notifications[0]?.at).toBe(500);
-    expect(state.rates).toHaveLength(MAX_RATES);
-    expect(state.rates.at(-1)).toBe(500);
+    expect(state.rate).toBe(500);
   });
 
   it("survives a heartbeat, which only brings the time and the state", () => {

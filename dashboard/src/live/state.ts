@@ -12,8 +12,6 @@ import type {
 
 /** Enough for the live log; the Log view reads older ones from the gateway. */
 export const MAX_NOTIFICATIONS = 100;
-/** Two minutes of ticks for the little rate curve. */
-export const MAX_RATES = 240;
 
 export interface LiveState {
   run: string | null;
@@ -25,9 +23,7 @@ export interface LiveState {
   latestResults: Record<string, LatestResult>;
   comparison: Record<string, ComparisonRow>;
   utilization: Record<string, SchedulerUtilization>;
-  averageUtilization: number | null;
   rate: number;
-  rates: number[];
   tasksSent: number;
   tasksProcessed: number;
   lag: Record<string, number>;
@@ -48,9 +44,7 @@ export const EMPTY: LiveState = {
   latestResults: {},
   comparison: {},
   utilization: {},
-  averageUtilization: null,
   rate: 0,
-  rates: [],
   tasksSent: 0,
   tasksProcessed: 0,
   lag: {},
@@ -85,7 +79,6 @@ function fromSnapshot(state: LiveState, update: Update): LiveState {
     utilization: update.utilization?.schedulers ?? {},
     latestResults: update.latest_results,
     spec: update.spec ?? (sameRun ? state.spec : null),
-    rates: withRate(sameRun ? state.rates : [], update.rate),
     notifications: withNewest(known, update.notifications ?? []),
     gap: false,
     problem: null,
@@ -104,7 +97,6 @@ function changed(state: LiveState, update: Update): LiveState {
       : state.comparison,
     utilization: scheduled ? { ...state.utilization, ...scheduled } : state.utilization,
     latestResults: update.latest_results,
-    rates: withRate(state.rates, update.rate),
     gap: state.gap || gap,
   };
 }
@@ -116,7 +108,6 @@ function fields(update: Update) {
     at: update.at,
     sequence: update.sequence,
     task: update.task,
-    averageUtilization: update.utilization?.average_utilization ?? null,
     rate: update.rate,
     tasksSent: update.tasks_sent,
     tasksProcessed: update.tasks_processed,
@@ -127,10 +118,6 @@ function fields(update: Update) {
 
 function byName(rows: ComparisonRow[]): Record<string, ComparisonRow> {
   return Object.fromEntries(rows.map((row) => [row.name, row]));
-}
-
-function withRate(rates: number[], rate: number): number[] {
-  return [...rates.slice(1 - MAX_RATES), rate];
 }
 
 /** Newest first, each once, bounded. A reconnect repeats some: they are told apart by content. */

@@ -1,6 +1,5 @@
 import { BarChart, HeatmapChart, LineChart, RadarChart, ScatterChart } from "echarts/charts";
 import {
-  DataZoomComponent,
   GridComponent,
   LegendComponent,
   MarkLineComponent,
@@ -20,7 +19,6 @@ echarts.use([
   LineChart,
   RadarChart,
   ScatterChart,
-  DataZoomComponent,
   GridComponent,
   LegendComponent,
   MarkLineComponent,
