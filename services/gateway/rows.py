@@ -151,3 +151,8 @@ class TrainingRow(BaseModel):
     memory_required: float
     optimal_gpu_fraction: float
     optimal_time: float
+
+
+def vs_oracle(time: float, status: str, oracle: float | None) -> float | None:
+    """A result's time over the Oracle's for the same task; none where one of them failed."""
+    return time / oracle if oracle and status == "ok" else None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, Field
 
-from services.gateway.rows import ROW, Row
+from services.gateway.rows import ROW, Row, vs_oracle
 from services.gateway.shapes import example
 from shared.physics import cpu_seconds, fastest_share, gpu_seconds, price
 from shared.spec import RunSpec
@@ -148,13 +148,8 @@ def _explained(
     row: dict[str, Any], oracle: dict[str, Any] | None, spec: RunSpec, best: Best
 ) -> ExplainedRow:
     named = {RENAMED.get(key, key): value for key, value in row.items()}
-    comparable = (
-        oracle is not None
-        and oracle["time"] > 0
-        and row["status"] == "ok"
-        and oracle["status"] == "ok"
-    )
-    named["vs_oracle"] = row["time"] / oracle["time"] if comparable and oracle else None
+    best_time = oracle["time"] if oracle is not None and oracle["status"] == "ok" else None
+    named["vs_oracle"] = vs_oracle(row["time"], row["status"], best_time)
     return ExplainedRow(**named, explanation=explain(row, spec, best))
 
 

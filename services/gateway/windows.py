@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from services.gateway.queries import Queries
+from services.gateway.rows import vs_oracle
 from shared.store.client import Store
 
 RESULTS = """
@@ -172,5 +173,4 @@ class Windows:
         for row in rows:
             row.update(features.get(row["task_id"], missing))
             best = times.get(row["task_id"])
-            comparable = bool(best) and row["status"] == "ok"
-            row["vs_oracle"] = row["actual_time"] / best if comparable and best else None
+            row["vs_oracle"] = vs_oracle(row["actual_time"], row["status"], best)
