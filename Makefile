@@ -67,6 +67,10 @@ lint: setup ## Check format, style, types and the import contract
 screenshots: setup dashboard browser ## Take pictures of every view with a real run behind them
 	@$(BIN)/python -m tests.dashboard.screenshots $(ARGS)
 
+.PHONY: notebook
+notebook: setup ## Renew the analysis notebook's outputs from a run of 10,000 tasks
+	@$(BIN)/python -m tests.e2e.notebook $(ARGS)
+
 .PHONY: format
 format: setup ## Format the code and mend what can be mended
 	$(BIN)/ruff format .
