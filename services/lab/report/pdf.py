@@ -1,0 +1,228 @@
+"""The report on A4, set with ReportLab. Figures are pictures at print resolution."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+import matplotlib
+from reportlab.lib.colors import HexColor
+from reportlab.lib.enums import TA_RIGHT
+from reportlab.lib.pagesizes import A4
+from reportlab.lib.styles import ParagraphStyle
+from reportlab.lib.units import inch, mm
+from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfbase.ttfonts import TTFont
+from reportlab.pdfgen.canvas import Canvas
+from reportlab.platypus import (
+    CondPageBreak,
+    Image,
+    KeepTogether,
+    ListFlowable,
+    ListItem,
+    Paragraph,
+    SimpleDocTemplate,
+    Spacer,
+    XPreformatted,
+)
+from reportlab.platypus import Table as Grid
+
+from services.lab.report.document import (
+    Block,
+    Bullets,
+    Code,
+    Document,
+    Figure,
+    Heading,
+    Table,
+    Text,
+)
+from services.lab.report.style import FAINT, INK, MUTED
+
+_MARGIN = 16 * mm
+_WIDTH = A4[0] - 2 * _MARGIN - 12  # a frame pads its sides by 6 points
+_HEIGHT = A4[1] - 2 * _MARGIN - 14 * mm
+_INK, _MUTED, _FAINT = HexColor(INK), HexColor(MUTED), HexColor(FAINT)
+_BOX, _ACCENT = HexColor("#f3f6fa"), HexColor("#0072b2")
+
+
+@cache
+def _fonts() -> None:
+    """DejaVu comes with matplotlib and has the letters of most names."""
+    folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
+    for name in ("DejaVuSans", "DejaVuSans-Bold", "DejaVuSans-Oblique", "DejaVuSansMono"):
+        pdfmetrics.registerFont(TTFont(name, folder / f"{name}.ttf"))
+
+
+def _style(name: str, size: float, **changes: Any) -> ParagraphStyle:
+    fields = {"fontName": "DejaVuSans", "leading": size * 1.42, "textColor": _INK, **changes}
+    return ParagraphStyle(name, fontSize=size, **fields)
+
+
+_STYLES = {
+    "title": _style("title", 18, fontName="DejaVuSans-Bold", leading=23, spaceAfter=5),
+    "question": _style("question", 10, fontName="DejaVuSans-Oblique", spaceAfter=4),
+    "byline": _style("byline", 7.5, textColor=_MUTED, spaceAfter=10),
+    "h2": _style("h2", 13, fontName="DejaVuSans-Bold", spaceBefore=14, spaceAfter=6),
+    "h3": _style("h3", 9, fontName="DejaVuSans-Bold", spaceBefore=8, spaceAfter=4),
+    "text": _style("text", 8.5, spaceAfter=6),
+    "caption": _style("caption", 7.5, textColor=_MUTED, spaceBefore=3, spaceAfter=10),
+    "code": _style("code", 7, fontName="DejaVuSansMono", leading=9.4, backColor=_BOX,
+                   borderPadding=5, spaceBefore=5, spaceAfter=10, leftIndent=5, rightIndent=5),
+    "cell": _style("cell", 7.2, leading=9.4),
+    "number": _style("number", 7.2, leading=9.4, alignment=TA_RIGHT),
+    "head": _style("head", 7.2, leading=9.4, fontName="DejaVuSans-Bold"),
+    "headnumber": _style("headnumber", 7.2, leading=9.4, fontName="DejaVuSans-Bold",
+                         alignment=TA_RIGHT),
+}  # fmt: skip
+
+
+def write_pdf(document: Document, file: Path) -> Path:
+    _fonts()
+    paper = SimpleDocTemplate(
+        str(file), pagesize=A4, leftMargin=_MARGIN, rightMargin=_MARGIN, topMargin=_MARGIN,
+        bottomMargin=_MARGIN + 6 * mm, title=document.title, author="Hybrid ML Scheduler",
+        subject=document.question, invariant=1,
+    )  # fmt: skip
+    story: list[Any] = [
+        _text(document.title, "title"),
+        _text(document.question, "question"),
+        _text(document.byline, "byline"),
+    ]
+    if document.summary:
+        story.append(_summary(document.summary))
+    for section in document.sections:
+        first, *others = section.blocks
+        title = _text(section.title, "h2")
+        # A title never stands alone at the foot of a page; a table may break after some rows.
+        if isinstance(first, Figure | Text):
+            story.append(KeepTogether([title, *_set(first)]))
+        else:
+            story += [CondPageBreak(50 * mm), title, *_set(first)]
+        for block in others:
+            story += _set(block)
+    paper.build(story, canvasmaker=_numbered(document.title))
+    return file
+
+
+def _numbered(title: str) -> type[Canvas]:
+    """A canvas that writes `page x of y`, which is only known at the end."""
+
+    class Numbered(Canvas):  # type: ignore[misc]
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            self._pages: list[dict[str, Any]] = []
+
+        def showPage(self) -> None:
+            self._pages.append(dict(self.__dict__))
+            self._startPage()
+
+        def save(self) -> None:
+            for page in self._pages:
+                self.__dict__.update(page)
+                self.setFont("DejaVuSans", 7)
+                self.setFillColor(_MUTED)
+                shown = title if len(title) < 90 else f"{title[:88]}…"
+                self.drawString(_MARGIN, 11 * mm, _clean(shown))
+                number = f"Page {self._pageNumber} of {len(self._pages)}"
+                self.drawRightString(A4[0] - _MARGIN, 11 * mm, number)
+                super().showPage()
+            super().save()
+
+    return Numbered
+
+
+def _clean(text: str) -> str:
+    """Without control characters, which no font has and no reader expects."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", " ", text)
+
+
+def _text(text: str, style: str) -> Paragraph:
+    return Paragraph(escape(_clean(text)), _STYLES[style])
+
+
+def _summary(findings: list[str]) -> Grid:
+    bullets = _bullets(findings)
+    box = Grid([[[_text("Summary", "h3"), bullets]]], colWidths=[_WIDTH])
+    box.setStyle([
+        ("BACKGROUND", (0, 0), (-1, -1), _BOX),
+        ("LINEBEFORE", (0, 0), (0, -1), 2.5, _ACCENT),
+        ("LEFTPADDING", (0, 0), (-1, -1), 10),
+        ("RIGHTPADDING", (0, 0), (-1, -1), 10),
+        ("TOPPADDING", (0, 0), (-1, -1), 2),
+        ("BOTTOMPADDING", (0, 0), (-1, -1), 4),
+    ])  # fmt: skip
+    return box
+
+
+def _bullets(items: list[str]) -> ListFlowable:
+    return ListFlowable(
+        [ListItem(_text(item, "text"), leftIndent=12) for item in items],
+        bulletType="bullet", start="•", bulletFontSize=8.5, bulletColor=_ACCENT, leftIndent=12,
+    )  # fmt: skip
+
+
+def _set(block: Block) -> list[Any]:
+    if isinstance(block, Figure):
+        return _figure(block)
+    if isinstance(block, Table):
+        return _table(block)
+    if isinstance(block, Bullets):
+        return [_bullets(block.items)]
+    if isinstance(block, Code):
+        # A long specification may break over pages; nothing else may make a line too wide.
+        lines = [piece for line in block.text.rstrip().split("\n") for piece in _folded(line)]
+        return [XPreformatted(escape(_clean("\n".join(lines))), _STYLES["code"])]
+    if isinstance(block, Heading):
+        return [CondPageBreak(30 * mm), _text(block.text, "h3")]
+    return [_text(block.text, "text")]
+
+
+def _folded(line: str, width: int = 112) -> list[str]:
+    if len(line) <= width:
+        return [line]
+    return [line[:width], *_folded("    " + line[width:], width)]
+
+
+def _figure(block: Figure) -> list[Any]:
+    picture = block.picture
+    width, height = picture.width * inch, picture.height * inch
+    fit = min(_WIDTH / width, (_HEIGHT - 30 * mm) / height)
+    image = Image(picture.png, width=width * fit, height=height * fit)
+    image.hAlign = "LEFT"
+    title = f"<b>Figure {block.number}. {escape(_clean(picture.title))}.</b>"
+    caption = Paragraph(f"{title} {escape(_clean(picture.caption))}", _STYLES["caption"])
+    return [KeepTogether([Spacer(1, 4), image, caption])]
+
+
+def _table(block: Table) -> list[Any]:
+    def row(cells: list[str], styles: tuple[str, str]) -> list[Paragraph]:
+        return [
+            _text(cell, styles[0] if i in block.text_columns else styles[1])
+            for i, cell in enumerate(cells)
+        ]
+
+    headed = any(block.headers)
+    rows = [row(block.headers, ("head", "headnumber"))] if headed else []
+    rows += [row(cells, ("cell", "number")) for cells in block.rows]
+    shares = block.widths or tuple(1.0 for _ in block.headers)
+    grid = Grid(
+        rows,
+        colWidths=[_WIDTH * share / sum(shares) for share in shares],
+        repeatRows=1 if headed else 0,
+    )
+    grid.setStyle([
+        ("VALIGN", (0, 0), (-1, -1), "TOP"),
+        ("VALIGN", (0, 0), (-1, 0), "BOTTOM"),
+        ("LINEBELOW", (0, 0), (-1, -1), 0.4, _FAINT),
+        *([("LINEBELOW", (0, 0), (-1, 0), 0.8, _INK)] if headed else []),
+        ("LEFTPADDING", (0, 0), (-1, -1), 2),
+        ("RIGHTPADDING", (0, 0), (-1, -1), 4),
+        ("TOPPADDING", (0, 0), (-1, -1), 2.5),
+        ("BOTTOMPADDING", (0, 0), (-1, -1), 2.5),
+    ])  # fmt: skip
+    caption = [_text(block.caption, "caption")] if block.caption else [Spacer(1, 6)]
+    return [grid, *caption]

@@ -1,0 +1,211 @@
+"""Sentences about the whole experiment: a sweep's trends, the reference, the summary box."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from services.lab.report.data import Study
+from services.lab.report.findings import Contest, Findings
+from services.lab.report.text import GENERAL, OVERLOADED, Sentence, told_apart
+from services.lab.report.wording import counted, interval, listed, number, times
+from services.lab.statistics import ratio
+
+# What the reference claims of an agent that adapts against a forest that does not.
+CLAIMED_RATIO = 6.0
+
+_NAMES = {"total_time": "total time", "total_energy": "energy", "total_cost": "cost"}
+
+
+def overall(study: Study, findings: Findings) -> list[Sentence]:
+    found = [*_few_seeds(study), *_fastest_everywhere(findings), *_sweep(study, findings)]
+    return found + _reference(study, findings)
+
+
+def summary(study: Study, everything: list[Sentence]) -> list[str]:
+    """Three to six of them for the box on top; what concerns all variants goes first."""
+    order = ("few", "everywhere", "reference", "ratio", "sweep", "time", "undecided", "recovery",
+             "makespan", "energy", "regret", "overload", "failed", "cost")  # fmt: skip
+    variants = len(study.variants)
+    general = [s for s in everything if variants == 1 or s.topic in GENERAL]
+    chosen = sorted(general, key=lambda sentence: order.index(sentence.topic))
+    # What went wrong belongs on top, however many findings there are.
+    failed = [sentence for sentence in everything if sentence.topic == "failed"][:1]
+    chosen = [sentence for sentence in chosen if sentence.topic != "failed"]
+    if variants > 1:
+        chosen += [s for s in everything if s.topic in ("reference", "ratio")]
+        chosen += _shared(study, everything)
+    texts = [sentence.text for sentence in chosen]
+    return [*dict.fromkeys(texts[: 6 - len(failed)]), *(sentence.text for sentence in failed)]
+
+
+def _shared(study: Study, everything: list[Sentence]) -> list[Sentence]:
+    """What is the same in every variant, word for word, is told as such."""
+    counts: dict[str, int] = {}
+    for sentence in everything:
+        counts[sentence.text] = counts.get(sentence.text, 0) + 1
+    return [
+        Sentence("all", "", f"In every variant: {text}")
+        for text, count in counts.items()
+        if count == len(study.variants)
+    ]
+
+
+def _place(value: float | None) -> str:
+    return "–" if value is None else f"{value:g}"
+
+
+def _few_seeds(study: Study) -> list[Sentence]:
+    n = len(study.seeds)
+    if n == 1:
+        text = (
+            "One seed only: there are no intervals and no tests, and any difference may be chance. "
+            "Run more seeds before you conclude anything."
+        )
+        return [Sentence("few", "", text)]
+    return []
+
+
+def _fastest_everywhere(findings: Findings) -> list[Sentence]:
+    if len(findings.contests) < 2:
+        return []
+    leaders: dict[str, list[str]] = {}
+    for contest in findings.contests:
+        ranked = contest.best("total_time", contest.rivals)
+        if not ranked:
+            return []
+        leaders.setdefault(ranked[0], []).append(contest.label or contest.variant)
+    clear = all(
+        told_apart(contest.test("total_time", ranked[1], ranked[0]))
+        for contest in findings.contests
+        if len(ranked := contest.best("total_time", contest.rivals)) > 1
+    )
+    doubt = "" if clear else " Not every lead is beyond doubt: see the tests."
+    if len(leaders) == 1:
+        name = next(iter(leaders))
+        text = f"Of those that do not know the answer, {name} has the least total time in "
+        text += f"all {counted(len(findings.contests), 'variant')}."
+    else:
+        parts = [f"{name} in {listed(labels)}" for name, labels in leaders.items()]
+        text = f"Least total time of those that do not know the answer: {'; '.join(parts)}."
+    return [Sentence("everywhere", "", text + doubt)]
+
+
+def _sweep(study: Study, findings: Findings) -> list[Sentence]:
+    if not study.is_sweep or len(findings.contests) < 2:
+        return []
+    axis = study.experiment.axis or "the setting"
+    first, last = findings.contests[0], findings.contests[-1]
+    span = f"From {axis} = {_place(first.value)} to {_place(last.value)}"
+    texts, constant = [], []
+    for name in first.results:
+        if name not in last.results:
+            continue
+        changes, measured = _changes(study, first, last, name)
+        if changes:
+            texts.append(f"{span}, {name} changes: {'; '.join(changes)}{_gpu(first, last, name)}.")
+        elif measured:
+            constant.append(name)
+    found = [Sentence("sweep", "", text) for text in texts]
+    if constant:
+        what = listed([*_NAMES.values()])
+        text = f"{span}, the data show no change of {what} for {listed(constant)}."
+        found.append(Sentence("sweep", "", text))
+    return found + _overloaded_from(axis, findings)
+
+
+def _changes(study: Study, first: Contest, last: Contest, name: str) -> tuple[list[str], bool]:
+    """Ratios last/first whose interval leaves out 1, and whether there was any interval."""
+    changes, measured = [], False
+    for figure, shown in _NAMES.items():
+        before = study.of(first.variant, name, figure)
+        found = ratio(study.of(last.variant, name, figure), before)
+        if found is None or found.low is None or found.high is None:
+            continue
+        measured = True
+        if (found.low > 1 or found.high < 1) and abs(found.mean - 1) > 1e-9:
+            changes.append(f"{shown} {times(found)}")
+    return changes, measured
+
+
+def _gpu(first: Contest, last: Contest, name: str) -> str:
+    before, after = first.results[name]["gpu_share"], last.results[name]["gpu_share"]
+    if before is None or after is None or abs(before.mean - after.mean) < 0.005:
+        return ""
+    return f"; its share on GPUs goes from {before.mean:.2f} to {after.mean:.2f}"
+
+
+def _overloaded_from(axis: str, findings: Findings) -> list[Sentence]:
+    """The first value from which on a scheduler cannot keep up at any higher one."""
+    starts: dict[float, list[str]] = {}
+    for name in findings.contests[0].results:
+        late = [
+            contest.mean(name, "avg_wait") > OVERLOADED * contest.mean(name, "avg_time")
+            for contest in findings.contests
+            if name in contest.results
+        ]
+        values = [c.value for c in findings.contests if name in c.results]
+        run = 0
+        while run < len(late) and late[-1 - run]:
+            run += 1
+        start = values[-run] if run > 0 else None
+        if start is not None:
+            starts.setdefault(start, []).append(name)
+    if not starts:
+        return []
+    parts = [f"from {_place(start)} on {listed(names)}" for start, names in sorted(starts.items())]
+    text = f"Tasks wait more than {OVERLOADED:.0f} times as long as they run, by {axis}: "
+    return [Sentence("sweep", "", text + "; ".join(parts) + ".")]
+
+
+def _reference(study: Study, findings: Findings) -> list[Sentence]:
+    found = []
+    for variant, compared in findings.references:
+        contest = next(c for c in findings.contests if c.variant == variant)
+        names = [row.scheduler for row in compared.rows]
+        if compared.holds:
+            text = f"The order of the reference holds ({' < '.join(names)})."
+        else:
+            swaps = [
+                f"{second} is faster than {first} here"
+                + ("" if told_apart(contest.test("total_time", first, second))
+                   else ", though the data do not tell them apart")
+                for first, second in compared.swapped
+            ]  # fmt: skip
+            text = f"The order of the reference does not hold: {'; '.join(swaps)}."
+        close = [
+            f"{a} and {b}"
+            for a, b in pairwise(names)
+            if (a, b) not in compared.swapped
+            and (test := contest.test("total_time", a, b)) is not None
+            and test.p is not None
+            and not test.significant
+        ]
+        if close:
+            text += f" The data do not tell apart: {'; '.join(close)}."
+        if compared.missing:
+            text += f" Not in these runs: {listed(compared.missing)}."
+        found.append(Sentence("reference", variant, text))
+        found += [Sentence("ratio", variant, text) for text in _claimed(study, variant)]
+    return found
+
+
+def _claimed(study: Study, variant: str) -> list[str]:
+    frozen, agent = (study.of(variant, n, "total_time") for n in ("frozen_forest", "rl_agent"))
+    found = ratio(frozen, agent)
+    if found is None:
+        return []
+    text = f"frozen_forest takes {number(found.mean)} times{interval(found)} as long as rl_agent"
+    reference = study.experiment.reference
+    theirs = reference.total_time if reference else {}
+    if "frozen_forest" in theirs and theirs.get("rl_agent"):
+        text += f" (reference: {number(theirs['frozen_forest'] / theirs['rl_agent'])})"
+    goal = f"{CLAIMED_RATIO:.0f} times"
+    if found.low is None or found.high is None:
+        side = "at least" if found.mean >= CLAIMED_RATIO else "less than"
+        return [f"{text}: {side} {goal} in this one seed."]
+    if found.low >= CLAIMED_RATIO:
+        return [f"{text}: at least {goal}, interval and all."]
+    if found.high < CLAIMED_RATIO:
+        return [f"{text}: less than {goal}."]
+    side = "at least" if found.mean >= CLAIMED_RATIO else "less than"
+    return [f"{text}: {side} {goal} on average, but the interval reaches across."]
