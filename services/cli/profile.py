@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from services.cli.options import Json
-from services.cli.output import err, explained, out, plain
+from services.cli.output import err, explained, out, plain, print_json
 from services.lab.experiment import merged
 from services.lab.profile import (
     Constant,
@@ -78,7 +78,7 @@ def profile(
         text = found.model_dump_json(by_alias=True, indent=2)
         _write(output, text + "\n")
     if json:
-        out.file.write(found.model_dump_json(by_alias=True) + "\n")
+        print_json(found.model_dump(mode="json", by_alias=True))
     else:
         out.print(_table(found))
     say(found)

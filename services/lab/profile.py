@@ -26,7 +26,7 @@ from pydantic import (
     model_validator,
 )
 
-from shared.errors import ArenaError
+from shared.errors import ArenaError, SpecError
 from shared.spec import Cluster, Physics, RunSpec
 
 VERSION = 1
@@ -68,7 +68,7 @@ class Timing(Part):
 class Product(Timing):
     """Two square float32 matrices multiplied."""
 
-    edge: int = Field(ge=1)
+    edge: int = Field(ge=1, le=1_000_000)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -145,6 +145,7 @@ class Profile(Part):
     machine: Machine
     cpu: Cpu
     gpu: Gpu | None = None
+    gpu_problem: str = Field(default="", description="why a GPU that was found was not measured")
 
     @model_validator(mode="after")
     def _calibrates(self) -> Profile:
@@ -152,7 +153,10 @@ class Profile(Part):
             raise ValueError(f"cpu.products: none has an edge of {SMALLEST_EDGE} or more")
         if self.gpu is not None and not self._speedups():
             raise ValueError("gpu.products: no edge of 512 or more that the CPU has as well")
-        RunSpec.model_validate(_nested(self.calibration))
+        try:
+            RunSpec.parse(_nested(self.calibration))
+        except SpecError as error:
+            raise ValueError(f"calibrates to {'; '.join(error.problems)}") from None
         return self
 
     def judged(self) -> list[Product]:
@@ -297,6 +301,8 @@ def _four_digits(value: float) -> float:
 
 
 def _doubts(profile: Profile) -> Iterator[str]:
+    if profile.gpu_problem:
+        yield f"a GPU was found but could not be measured: {profile.gpu_problem}"
     if profile.machine.busy_before > BUSY:
         yield f"others used {profile.machine.busy_before:.0%} of the CPU before it was measured"
     judged: list[tuple[str, Timing]] = [

@@ -69,7 +69,12 @@ def measure(
     cpu = Cpu(
         products=_products("CPU", _cpu_product, effort, clock), **_memory(machine, effort, clock)
     )
-    gpu = None if device is None else _gpu(device, effort, clock)
+    gpu, problem = None, ""
+    if device is not None:
+        try:
+            gpu = _gpu(device, effort, clock)
+        except RuntimeError as error:  # torch's, for memory, drivers and kernels alike
+            problem = str(error).partition("\n")[0] or type(error).__name__
     tell("done", 1)
     return Profile(
         version=VERSION,
@@ -78,6 +83,7 @@ def measure(
         machine=machine,
         cpu=cpu,
         gpu=gpu,
+        gpu_problem=problem,
     )
 
 

@@ -190,6 +190,11 @@ def broken(path: str, value: Any) -> dict[str, Any]:
         (broken("gpu.count", 0), "gpu.count: .* greater than or equal to 1"),
         (broken("gpu.memory_mb", -8000), "gpu.memory_mb: .* greater than 0"),
         (broken("gpu.to_device.1.mb", "many"), "gpu.to_device.1.mb: .* valid number"),
+        (
+            broken("gpu.to_device.1.median_s", 1e-308),
+            "calibrates to physics.bandwidth_mb_s: .* finite",
+        ),
+        (broken("cpu.products.0.edge", 10**400), "cpu.products.0.edge: .* less than or equal"),
         (broken("machine.speed", 3), "machine.speed: Extra inputs"),
         (profile(machine={}), r"machine.system: Field required \(and 9 more\)"),
     ],

@@ -79,6 +79,17 @@ def test_a_device_is_measured_by_size_and_by_block() -> None:
     assert measured["cluster.gpus"] == 2
 
 
+def test_a_device_that_fails_is_told_and_the_rest_is_kept() -> None:
+    class Broken(StandIn):
+        def product(self, edge: int) -> Work:
+            raise RuntimeError("CUDA out of memory.\nTried to allocate 64 MB")
+
+    found = measure(SMALL, find=Broken)
+    assert found.gpu is None
+    assert len(found.cpu.products) == 2
+    assert "a GPU was found but could not be measured: CUDA out of memory." in found.warnings
+
+
 def test_what_torch_is_told_works_on_the_device_that_every_torch_has() -> None:
     gpu = measure(SMALL, find=lambda: TorchDevice("cpu")).gpu
     assert gpu is not None
