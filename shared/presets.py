@@ -33,8 +33,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "memory": {"values": {"kind": "uniform", "low": 10, "high": 200}},
     },
     "cpu_friendly": {
-        "size": {"kind": "uniform", "low": 40, "high": 90},
+        "size": {"kind": "uniform", "low": 40, "high": 80},
         "intensity": {"kind": "uniform", "low": 0, "high": 0.1},
-        "memory": {"values": {"kind": "uniform", "low": 2000, "high": 6000}},
+        "memory": {"values": {"kind": "uniform", "low": 3000, "high": 7000}},
     },
 }

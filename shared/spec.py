@@ -96,7 +96,11 @@ class Agent(SpecModel):
     hidden: int = Field(default=256, ge=8, le=1024, description="units of each hidden layer")
     replay: int = Field(default=50_000, ge=1000, le=1_000_000)
     batch: int = Field(default=64, ge=8, le=4096)
-    newest: int = Field(default=500, ge=1, description="half of a batch is from that many newest")
+    newest: int = Field(
+        default=500,
+        ge=1,
+        description="half of a batch is from that many newest; after a surprise, from those since",
+    )
     target_every: int = Field(default=50, ge=1, description="steps between target copies")
     learning_rate: Positive = 0.001
     discount: float = Field(
@@ -109,16 +113,16 @@ class Agent(SpecModel):
     pretrain_steps: int = Field(default=1000, ge=0, le=100_000)
     steps_per_result: NonNegative = Field(default=1.0, description="learning steps per result")
     ship_every: int = Field(default=50, ge=1, description="learning steps between shipments")
-    epsilon_start: Share = Field(default=0.1, description="exploration at the first task")
+    epsilon_start: Share = Field(default=0.05, description="exploration at the first task")
     epsilon_cold: Share = Field(default=1.0, description="the same, without pre-training")
     epsilon_end: Share = 0.01
     epsilon_tasks: Positive = Field(default=1500, description="tasks over which it decays by 1/e")
     surprise: Positive = Field(
         default=4.0, description="times the usual error that say: the workload has changed"
     )
-    surprise_steps: NonNegative = Field(default=16.0, description="more steps per result then")
-    surprise_epsilon: Share = Field(default=0.2, description="exploration then")
-    calm_down: Positive = Field(default=15, description="results in which that halves again")
+    surprise_steps: NonNegative = Field(default=64.0, description="more steps per result then")
+    surprise_epsilon: Share = Field(default=0.3, description="exploration then")
+    calm_down: Positive = Field(default=10, description="results in which that halves again")
     indifference: NonNegative = Field(
         default=0.2, description="GPUs whose values differ by a smaller share take turns"
     )

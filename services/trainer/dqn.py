@@ -139,6 +139,7 @@ class Dqn:
         self.loss = 0.0
         self.usual_error: float | None = None
         self.exploration = 0.0  # the least epsilon that workers are asked for
+        self.recent = rule.newest  # results that half of a batch is from; few after a surprise
         self._normalise(sample)
 
     def _normalise(self, sample: Tasks) -> None:
@@ -183,25 +184,35 @@ class Dqn:
         self.replay.add(tasks.task_id[mine], state, action, paid)
         rule = self.spec.learning.agent
         surprised = self._is_surprised(state, action, paid)
+        self.recent = min(self.recent + len(paid), rule.newest)
         return len(paid) * (rule.steps_per_result + (rule.surprise_steps if surprised else 0.0))
 
     def _is_surprised(self, state: Matrix, action: NDArray[np.int64], paid: Floats) -> bool:
         """Whether the rewards are far from what was expected: then the world has changed, and it
-        pays to learn more and to try more for a while."""
+        pays to try more and to learn more for a while, from what came since."""
         with torch.no_grad():
             expected = self.policy(torch.from_numpy(state)).numpy()
-        error = float(np.abs(expected[np.arange(len(paid)), action] - paid).mean())
+        off = np.abs(expected[np.arange(len(paid)), action] - paid)
+        # Of a huge task's reward the same share is no surprise.
+        error = float((off / np.maximum(np.abs(paid), 1.0)).mean())
         rule = self.spec.learning.agent
         if self.usual_error is None:
             self.usual_error = error
         surprised = error > rule.surprise * self.usual_error + SMALL_ERROR
         # A shock must not become the usual thing at once.
         self.usual_error += ERROR_SMOOTHING * (min(error, 3 * self.usual_error) - self.usual_error)
+        if surprised and self.calm:
+            self.recent = 0
         if surprised:
             self.exploration = rule.surprise_epsilon
         else:
             self.exploration *= 0.5 ** (len(paid) / rule.calm_down)
         return surprised
+
+    @property
+    def calm(self) -> bool:
+        """Whether the last surprise is long ago."""
+        return self.exploration < self.spec.learning.agent.surprise_epsilon / 4
 
     def learn(self, steps: int) -> None:
         rule = self.spec.learning.agent
@@ -209,7 +220,7 @@ class Dqn:
             return
         for _ in range(steps):
             state, action, paid, following = self.replay.sample(
-                rule.batch, rule.newest, self.random
+                rule.batch, self.recent, self.random
             )
             wanted = paid
             if rule.discount:

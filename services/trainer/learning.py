@@ -204,11 +204,15 @@ class AgentLearning(Learning):
         rows = self._received(self._spec.learning.agent.replay)
         if rows is None and self._due < 1:
             return False
+        calm = self._dqn.calm
         steps = await asyncio.to_thread(self._study, rows)
         self._since += steps
+        alarmed = calm and not self._dqn.calm
         if self._yard.in_service.version == 0 and self._last_task >= 0:
             # A cold start: the first model knows nothing yet and explores all the more.
             await self._ship("the first model, untrained", self._window())
+        elif alarmed:
+            await self._ship("surprised: explores more", self._window())
         elif self._since >= self._spec.learning.agent.ship_every:
             await self._ship(f"after {self._since} more learning steps", self._window())
         return steps > 0

@@ -20,7 +20,7 @@ class RlAgent(LearnedPolicy):
 
     Epsilon-greedy: whether it explores, and what it tries, are drawn from (seed, task id), so it
     does not matter which worker decides. A learner that was surprised by its results asks for more
-    exploration for a while; that comes with the model. Where its values of several GPUs are the
+    exploration for a while, of the CPU as often as of the GPUs; that comes with the model. Where its values of several GPUs are the
     same within `indifference`, these take turns by task id, so that tasks do not pile up on one of
     them. Loses where splitting a task would be best, because it cannot split.
     """
@@ -44,15 +44,18 @@ class RlAgent(LearnedPolicy):
             )
         best = take_turns(worth, tasks.task_id, spec.learning.agent.indifference)
         counter = tasks.task_id.astype(np.uint64)
-        exploring = np.maximum(epsilon(tasks.task_id, spec), model["exploration"])
+        usual, asked = epsilon(tasks.task_id, spec), model["exploration"]
+        exploring = np.maximum(usual, asked)
+        # What a surprised learner has to find out is whether the other kind of device is better.
+        on_cpu = np.where(asked > usual, 0.5, 1 / worth.shape[1])
         explores = uniform(spec.seed, counter, EXPLORE) < exploring
-        tried = (uniform(spec.seed, counter, CHOOSE) * worth.shape[1]).astype(np.int64)
+        tried = any_action(uniform(spec.seed, counter, CHOOSE), on_cpu, spec.cluster.gpus)
         action = np.where(explores, tried, best)
         return Decisions(
             gpu_fraction=np.where(action > 0, 1.0, 0.0),
             gpu=np.where(action > 0, action - 1, tasks.task_id % spec.cluster.gpus),
             explored=explores,
-            probability=probability(action == best, exploring, worth.shape[1]),
+            probability=probability(action, best, exploring, on_cpu, spec.cluster.gpus),
         )
 
 
@@ -89,6 +92,16 @@ def epsilon(task_id: Integers, spec: RunSpec) -> Floats:
     return np.asarray(rule.epsilon_end + (start - rule.epsilon_end) * gone)
 
 
-def probability(best: NDArray[np.bool_], exploring: Floats, actions: int) -> Floats:
+def any_action(draw: Floats, on_cpu: Floats, gpus: int) -> Integers:
+    """The CPU with the probability `on_cpu`, else one of the GPUs, each as likely."""
+    gpu = np.floor((draw - on_cpu) / (1 - on_cpu) * gpus)
+    # Rounding may reach the end of the last GPU's stretch.
+    return np.where(draw < on_cpu, 0, 1 + np.minimum(gpu, gpus - 1)).astype(np.int64)
+
+
+def probability(
+    action: Integers, best: Integers, exploring: Floats, on_cpu: Floats, gpus: int
+) -> Floats:
     """Of the action that was taken, exploration included."""
-    return np.asarray(exploring / actions + np.where(best, 1 - exploring, 0.0))
+    tried = np.where(action == 0, on_cpu, (1 - on_cpu) / gpus)
+    return np.asarray(exploring * tried + np.where(action == best, 1 - exploring, 0.0))

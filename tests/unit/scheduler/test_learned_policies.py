@@ -318,6 +318,15 @@ class TestExploration:
         for number in range(5):
             assert_share(action == number, 0.2)
 
+    def test_a_surprised_learner_has_the_cpu_tried_as_often_as_the_gpus(self) -> None:
+        weights = network_of([0, 1, 1, 1, 1], exploration=0.4)
+        said = decided(weights, numbered(20_000), exploring(0.05))
+        assert said.gpu is not None
+        action = np.where(said.gpu_fraction > 0, said.gpu + 1, 0)[said.explored]
+        assert_share(action == 0, 0.5)
+        for number in range(1, 5):
+            assert_share(action == number, 0.125)
+
 
 class TestProbability:
     def test_it_is_that_of_the_action_that_was_taken(self) -> None:

@@ -220,7 +220,7 @@ def test_values_above_the_top_of_a_distribution_are_cut_to_it() -> None:
         ("documented", (100, 5000), (0, 1), (10, 500)),
         ("readme", (500, 1500), (0.1, 0.9), (50, 150)),
         ("gpu_friendly", None, (0.7, 1), (10, 200)),
-        ("cpu_friendly", (40, 90), (0, 0.1), (2000, 6000)),
+        ("cpu_friendly", (40, 80), (0, 0.1), (3000, 7000)),
     ],
 )
 def test_uniform_presets_fill_their_ranges_evenly(

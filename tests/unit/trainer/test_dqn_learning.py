@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from safetensors.numpy import load
@@ -136,13 +138,34 @@ class TestSurprise:
         self, dqn: Dqn
     ) -> None:
         self.told(dqn, 0, 1.0)
-        assert self.told(dqn, 100, 20.0) == 100 * (1 + 16)
-        assert dqn.exploration == 0.2
-        assert load(dqn.weights())["exploration"].tolist() == [0.2]
+        assert self.told(dqn, 100, 20.0) == 100 * (1 + 64)
+        assert dqn.exploration == 0.3
+        assert load(dqn.weights())["exploration"].tolist() == [0.3]
 
     def test_it_calms_down_when_results_are_as_expected_again(self, dqn: Dqn) -> None:
         self.told(dqn, 0, 1.0)
         self.told(dqn, 100, 20.0)
         self.told(dqn, 200, 1.0)
-        # Halved every 15 results.
-        assert dqn.exploration == pytest.approx(0.2 * 0.5 ** (100 / 15))
+        # Halved every 10 results.
+        assert dqn.exploration == pytest.approx(0.3 * 0.5 ** (100 / 10))
+
+    def test_half_of_what_it_learns_from_then_came_since_the_surprise(self, dqn: Dqn) -> None:
+        self.told(dqn, 0, 1.0)
+        assert dqn.recent == 500
+        self.told(dqn, 100, 20.0)
+        assert dqn.recent == 100
+        self.told(dqn, 200, 20.0)
+        assert dqn.recent == 200  # the same surprise goes on
+        for first in range(300, 1000, 100):
+            self.told(dqn, first, 1.0)
+        assert dqn.recent == 500
+
+    def test_a_tenth_more_of_a_huge_task_is_no_surprise(self, dqn: Dqn) -> None:
+        for first in range(0, 300, 100):
+            self.told(dqn, first, 1.0)
+        some = tasks_of(1, 1)
+        huge = replace(some, size=np.array([20_000.0]))
+        expected = -worth(dqn, huge)[0, 0]
+        assert expected > 10  # a tenth of it is more than a usual task's whole reward
+        cpu = np.zeros(1)
+        assert dqn.remember(results(huge, cpu, cpu, [1.1 * expected * dqn.scale])) == 1
