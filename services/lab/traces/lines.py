@@ -18,6 +18,7 @@ from services.lab.traces.report import Report, TraceError
 BLOCK_BYTES = 1 << 20
 LONGEST_LINE = 1 << 16
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 GZIP_MAGIC = b"\x1f\x8b"
 DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
 TOO_LONG = f"longer than {LONGEST_LINE} bytes"
@@ -38,6 +39,7 @@ class Source:
         packed = magic == GZIP_MAGIC
         self._bytes: BinaryIO = gzip.GzipFile(fileobj=self._file) if packed else self._file  # type: ignore[assignment]
         self.damage: str | None = None
+        self._begun = False
 
     def __enter__(self) -> Source:
         return self
@@ -71,7 +73,11 @@ class Source:
                 break
             pieces.append(piece)
             wanted -= len(piece)
-        return b"".join(pieces)
+        data = b"".join(pieces)
+        if not self._begun and data:
+            self._begun = True
+            return data.removeprefix(BYTE_ORDER_MARK) or self.read(size)
+        return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +104,6 @@ class Block:
 def blocks(source: Source, report: Report) -> Iterator[Block]:
     line, rest, overlong = 1, b"", False
     while chunk := source.read(BLOCK_BYTES):
-        if line == 1 and not rest:
-            chunk = chunk.removeprefix(b"\xef\xbb\xbf")
         if overlong:
             _, end, chunk = chunk.partition(b"\n")
             if not end:

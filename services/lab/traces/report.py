@@ -34,6 +34,7 @@ class Report:
         self._show = show
         self._left = shown if show else 0
         self._sink = sink
+        self._pending: list[tuple[int, str, str]] = []
 
     def skip(self, number: int, reason: str, detail: str = "") -> None:
         """Something that did not become a task."""
@@ -55,19 +56,26 @@ class Report:
             self.notes.append(text)
 
     def _tell(self, number: int, verb: str, reason: str, detail: str) -> None:
-        if not (self._strict or self._left or self._sink):
-            return
-        said = f"{reason}: {_short(detail)}" if detail else reason
-        if self._strict:
-            raise TraceError(f"{self.unit} {number}: {said} (--strict)")
-        text = f"{self.unit} {number}: {verb}: {said}"
-        if self._sink is not None:
-            self._sink.write(text + "\n")
-        if self._left and self._show:
-            self._left -= 1
-            self._show(text)
-            if self._left == 0:
-                self._show("more of these are only counted; --errors FILE keeps them all")
+        if self._strict or self._left or self._sink:
+            self._pending.append(
+                (number, verb, f"{reason}: {_short(detail)}" if detail else reason)
+            )
+
+    def flush(self) -> None:
+        """Tell what is new, in the file's order: columns are checked one after the other, so the
+        problems of a block come in no order of lines."""
+        pending, self._pending = sorted(self._pending, key=lambda entry: entry[0]), []
+        for number, verb, said in pending:
+            if self._strict:
+                raise TraceError(f"{self.unit} {number}: {said} (--strict)")
+            text = f"{self.unit} {number}: {verb}: {said}"
+            if self._sink is not None:
+                self._sink.write(text + "\n")
+            if self._left and self._show:
+                self._left -= 1
+                self._show(text)
+                if self._left == 0:
+                    self._show("what follows is only counted; --errors FILE keeps it all")
 
 
 def _short(text: str) -> str:

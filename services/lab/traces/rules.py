@@ -50,13 +50,17 @@ class Rule(Declared):
     def columns(self) -> set[str]:
         return {*self.column, *(name for name in (self.minus, self.times, self.over) if name)}
 
+    def source(self) -> str:
+        said = " or ".join(self.column)
+        for sign, name in (("-", self.minus), ("×", self.times), ("/", self.over)):
+            said += f" {sign} {name}" if name else ""
+        return said
+
     def formula(self) -> str:
         """For people, such as `cpu_time / run_time, else 0.5`."""
         if not self.column:
             return f"{self.otherwise:g}, a constant"
-        said = " or ".join(self.column)
-        for sign, name in (("-", self.minus), ("×", self.times), ("/", self.over)):
-            said += f" {sign} {name}" if name else ""
+        said = self.source()
         said += f" × {self.scale:.6g}" if self.scale != 1 else ""
         said += f" + {self.offset:g}" if self.offset else ""
         said += f", else {self.otherwise:g}" if self.otherwise is not None else ""

@@ -57,8 +57,10 @@ class Trace:
         try:
             for rows in self._rows():
                 tasks = self.translator.tasks(rows)
+                self.report.flush()
                 if len(tasks):
                     yield tasks
+            self.report.flush()
         except TraceError as error:
             raise TraceError(f"{self.path}: {error}") from None
 
@@ -87,7 +89,7 @@ def inversion(physics: Physics) -> Inversion:
 def detect(path: Path) -> str:
     """By the content, since names such as trace.txt.gz say little."""
     with Source(path) as source:
-        data = source.read(LOOKED_AT).removeprefix(b"\xef\xbb\xbf")
+        data = source.read(LOOKED_AT)
     if data.startswith(parquet.MAGIC):
         return "parquet"
     if data.lstrip().startswith(b"{"):

@@ -50,6 +50,7 @@ class Translator:
         size = self._size(rows, sieve, intensity)
         arrival = self._arrival(rows, sieve)
         kept = sieve.kept
+        self._count(sieve)
         count = int(kept.sum())
         first, self.next_task = self.next_task, self.next_task + count
         return Tasks(
@@ -66,15 +67,22 @@ class Translator:
         value = evaluate(rule, rows)
         missing = np.isnan(value)
         if rule.otherwise is None:
-            sieve.reject(missing, f"nothing known of {' or '.join(sorted(rule.columns()))}")
+            sieve.reject(missing, f"not given: {rule.source()}")
         else:
-            self.substituted[name].otherwise += int((missing & sieve.kept).sum())
+            sieve.otherwise[name] = missing
             value = np.where(missing, rule.otherwise, value)
         low = -np.inf if rule.low is None else rule.low
         high = np.inf if rule.high is None else rule.high
         limited = np.clip(value, low, high)
-        self.substituted[name].limited += int(((limited != value) & sieve.kept & ~missing).sum())
+        sieve.limited[name] = (limited != value) & ~missing
         return limited
+
+    def _count(self, sieve: _Sieve) -> None:
+        """Of the lines that become tasks, those where a rule could not say what a column says."""
+        for name, rule in self.rules.fields().items():
+            if rule.column and name in sieve.otherwise:
+                self.substituted[name].otherwise += int((sieve.otherwise[name] & sieve.kept).sum())
+            self.substituted[name].limited += int((sieve.limited[name] & sieve.kept).sum())
 
     def _size(self, rows: Rows, sieve: _Sieve, intensity: Floats) -> Floats:
         if self.rules.seconds is None:
@@ -123,6 +131,8 @@ class _Sieve:
 
     def __init__(self, rows: Rows, report: Report) -> None:
         self.kept = np.ones(len(rows), np.bool_)
+        self.otherwise: dict[str, NDArray[np.bool_]] = {}
+        self.limited: dict[str, NDArray[np.bool_]] = {}
         self._rows = rows
         self._report = report
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import ijson
@@ -87,7 +88,7 @@ class _Load:
     def _read(self, source: Source) -> None:
         """Only what a task needs is kept, whatever else the file has."""
         task: dict[str, Any] = {}
-        for prefix, event, value in ijson.parse(source, use_float=True, buf_size=1 << 16):
+        for prefix, event, value in ijson.parse(source, buf_size=1 << 16):
             if not prefix.startswith("workflow."):
                 continue
             if event == "start_array" and prefix + ".item" in (DESCRIBED, BOTH):
@@ -115,7 +116,7 @@ class _Load:
         name = str(task.get("id", task.get("name", "")))
         if "memory" in task and "memoryInBytes" not in task:
             kilobytes = task["memory"]
-            number = isinstance(kilobytes, int | float)
+            number = isinstance(kilobytes, int | Decimal)
             task["memoryInBytes"] = kilobytes * KILOBYTE if number else kilobytes
         if prefix != MEASURED:
             self._described.append((self._count, name))
@@ -135,10 +136,13 @@ class _Load:
 
 
 def _stored(value: Any) -> Any:
-    """As SQLite takes it: it has no whole numbers beyond 64 bits."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return float(value) if abs(value) < 1e300 else float("inf")
-    return value if isinstance(value, float | str | None) else str(value)
+    """As SQLite takes it: numbers come as large and as exact as the file has them."""
+    if not isinstance(value, int | Decimal):
+        return value
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
 
 
 def _joined(

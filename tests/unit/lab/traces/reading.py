@@ -1,0 +1,44 @@
+"""A trace as a test reads it: all tasks at once, and everything that was said about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from services.lab.traces.report import Report
+from services.lab.traces.trace import Trace
+from shared.tasks import Tasks
+
+SAMPLES = Path(__file__).parents[4] / "docs" / "traces"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    tasks: Tasks
+    said: list[str]
+    report: Report
+    trace: Trace
+
+
+def read(path: Path, **options: Any) -> Read:
+    said: list[str] = []
+    report = Report(show=said.append, shown=10**9, strict=options.pop("strict", False))
+    trace = Trace(path, report, **options)
+    pieces = list(trace.batches())
+    parents: list[Any] = []
+    for piece in pieces:
+        parents += piece.parents or [[] for _ in range(len(piece))]
+    columns = {
+        name: np.concatenate([getattr(piece, name) for piece in pieces]) if pieces else np.empty(0)
+        for name in ("task_id", "size", "compute_intensity", "memory_required", "arrival_time")
+    }
+    return Read(Tasks(**columns, parents=parents), said, report, trace)
+
+
+def written(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path

@@ -1,0 +1,215 @@
+"""Every kind of broken line is named by its number, and the rest is read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.lab.traces import columns, lines
+from services.lab.traces.report import Report, TraceError
+from services.lab.traces.trace import Trace
+from tests.unit.lab.traces.reading import SAMPLES, read, written
+from tests.unit.lab.traces.test_formats import OWN, PODS, SWF, workflow
+
+HEADER = "task_id,size,compute_intensity,memory_required,arrival_time,dependencies\n"
+
+# By line of the sample; those that are not here are sound.
+EXPECTED = [
+    "line 4: skipped: too few columns: 4 of 6",
+    "line 5: skipped: too many columns: 7 instead of 6",
+    "line 6: skipped: not a number: size 'abc'",
+    "line 7: skipped: not a finite number: size nan",
+    "line 8: skipped: not a finite number: size inf",
+    "line 9: skipped: size is not above 0: -5",
+    "line 10: skipped: size is not above 0: 0",
+    "line 11: skipped: compute_intensity is not within 0..1: 1.5",
+    "line 12: skipped: compute_intensity is not within 0..1: -0.1",
+    "line 13: skipped: memory_required is not within 0..1e+09: -64",
+    "line 14: skipped: arrival_time is negative: -12",
+    "line 15: skipped: not given: size",
+    "line 16: skipped: empty line",
+    "line 17: skipped: size is above 1e+09: 1e+10",
+    "line 18: skipped: arrival_time is above 1e+09: 2e+09",
+    "line 19: skipped: not a number: size '1_000'",
+    "line 20: skipped: quotes that do not match: unexpected end of data",
+    "line 21: skipped: not UTF-8: 18,100,0.5,64,18,\N{REPLACEMENT CHARACTER}"
+    "\N{REPLACEMENT CHARACTER}",
+    "line 22: skipped: longer than 65536 bytes",
+    "line 23: mended: parent dropped: the task itself: 20",
+    "line 24: mended: parent dropped: no such task before it: 99",
+    "line 25: mended: parent dropped: no such task before it: 24",
+    "line 26: mended: parent dropped: its own line was skipped: 7",
+    "line 27: mended: arrival moved to that of the task before it: 5 to 23",
+    "line 293: mended: parent dropped: more than 256 tasks back: 1",
+    "line 294: skipped: too few columns: 3 of 6",
+]
+
+
+@pytest.mark.parametrize("block", [97, 4096, 1 << 20])
+def test_the_broken_sample_line_by_line(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the blocks that the file is read in."""
+    monkeypatch.setattr(lines, "BLOCK_BYTES", block)
+    found = read(SAMPLES / "broken.csv")
+    assert found.said == EXPECTED
+    assert sum(found.report.skipped.values()) == 20
+    assert sum(found.report.adjusted.values()) == 6
+    assert len(found.tasks) == 294 - 1 - 20
+    assert found.report.notes == [
+        "the last line has no line end: it may be cut off; taken as it stands"
+    ]
+    # The sample's last sound line: task 290 of the file is the 273rd that is left.
+    assert found.tasks.parents[-1] == [271]
+    assert found.tasks.arrival_time.tolist()[:8] == [0, 1, 20, 21, 22, 23, 23, 25]
+
+
+def test_fast_and_slow_ways_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("tasks.csv", "cluster.swf", "pods.csv", "broken.csv"):
+        fast = read(SAMPLES / name)
+        with monkeypatch.context() as patched:
+            for parser in columns.Parser.__subclasses__():
+                patched.setattr(parser, "_at_once", lambda self, block: None)
+            slow = read(SAMPLES / name)
+        assert slow.said == fast.said
+        assert slow.tasks.parents == fast.tasks.parents
+        for column in ("size", "compute_intensity", "memory_required", "arrival_time"):
+            assert getattr(slow.tasks, column).tobytes() == getattr(fast.tasks, column).tobytes()
+
+
+def test_only_the_first_problems_are_shown_and_all_are_written(tmp_path: Path) -> None:
+    shown: list[str] = []
+    with (tmp_path / "errors.txt").open("w") as sink:
+        report = Report(show=shown.append, shown=3, sink=sink)
+        for _ in Trace(SAMPLES / "broken.csv", report).batches():
+            pass
+    assert shown[:3] == EXPECTED[:3]
+    assert shown[3:] == ["what follows is only counted; --errors FILE keeps it all"]
+    assert (tmp_path / "errors.txt").read_text().splitlines() == EXPECTED
+
+
+def test_strict_fails_at_the_first(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=r"broken\.csv: line 4: too few columns: 4 of 6"):
+        read(SAMPLES / "broken.csv", strict=True)
+    assert len(read(SAMPLES / "tasks.csv", strict=True).tasks) == 120
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "the file is empty"),
+        ("\n1,2,3\n", "the first line is empty, where the names of the columns belong"),
+        ("100,0.5,64,0\n", "no column arrival_time, compute_intensity, memory_required, size"),
+        ("size,compute_intensity\n", "no column arrival_time, memory_required in the header"),
+        (HEADER.replace("dependencies", "size"), "column size is there twice"),
+    ],
+)
+def test_a_csv_without_its_columns_is_refused_whole(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(TraceError, match=said):
+        read(written(tmp_path, "trace.csv", text), format="csv")
+
+
+def test_a_header_alone_is_a_trace_without_tasks(tmp_path: Path) -> None:
+    assert len(read(written(tmp_path, "trace.csv", HEADER)).tasks) == 0
+    assert len(read(written(tmp_path, "trace.csv", HEADER.strip()), format="csv").tasks) == 0
+
+
+@pytest.mark.parametrize("content", [OWN, SWF, PODS])
+def test_a_cut_gzip_gives_what_is_before_the_cut(tmp_path: Path, content: str) -> None:
+    whole = read(written(tmp_path, "whole", content))
+    packed = gzip.compress(content.encode(), compresslevel=0)
+    middle = packed.index(content.encode().splitlines()[-2])
+    found = read(written(tmp_path, "cut.gz", packed[: middle + 8]), format=whole.trace.format)
+    (reason,) = [text for text in found.said if "cut off" in text]
+    last = len(content.splitlines()) - 1
+    assert reason.startswith(f"line {last}: skipped: the file is cut off here: the gzip data end")
+    assert found.tasks.size.tolist() == whole.tasks.size.tolist()[: len(found.tasks)]
+    damaged = bytearray(packed)
+    damaged[-8] ^= 1  # the checksum: all lines are there
+    found = read(written(tmp_path, "bad.gz", bytes(damaged)), format=whole.trace.format)
+    assert any("cut off" in text for text in found.said)
+    assert found.tasks.size.tolist() == whole.tasks.size.tolist()
+
+
+SWF_LINE = "1 0 0 8 1 4 1 1 1 1 1 1 1 1 1 1 -1 -1"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (SWF_LINE.replace("8", "eight"), "not a number: run_time 'eight'"),
+        (SWF_LINE.replace("8", "inf"), "not a finite number: run_time inf"),
+        (SWF_LINE.replace("8", "-7"), "run time is negative: -7"),
+        (SWF_LINE + " 1", "too many columns: 19 instead of 18"),
+        (SWF_LINE[:-3], "too few columns: 17 of 18"),
+        (SWF_LINE.replace(" ", ","), "too few columns: 1 of 18"),
+    ],
+)
+def test_broken_lines_of_swf(tmp_path: Path, line: str, said: str) -> None:
+    path = written(tmp_path, "t.swf", f"{SWF_LINE}\n{line}\n{SWF_LINE}\n" * 100)
+    found = read(path)
+    assert found.said == [f"line {3 * k + 2}: skipped: {said}" for k in range(100)]
+    assert len(found.tasks) == 200
+
+
+def broken_workflow(change: Any) -> str:
+    made = workflow()
+    change(made["workflow"]["specification"]["tasks"], made["workflow"]["execution"]["tasks"])
+    return json.dumps(made)
+
+
+@pytest.mark.parametrize(
+    ("change", "said", "left"),
+    [
+        (lambda t, e: e.pop(), ["task 2: skipped: never ran: nothing was measured: b1"], 2),
+        (lambda t, e: t[1].pop("id") and t[1].pop("name"), ["task 2: skipped: no id"], 2),
+        (lambda t, e: t[2].update(id="a1"), ["task 3: skipped: id was there before: a1"], 2),
+        (lambda t, e: e[1].update(runtimeInSeconds=0), ["task 1: skipped: ran for no time"], 2),
+        (
+            lambda t, e: e[1].update(runtimeInSeconds="8 s"),
+            ["task 1: skipped: not a number: runtimeInSeconds '8 s'"],
+            2,
+        ),
+        (
+            lambda t, e: e[1].update(runtimeInSeconds=10**400),
+            ["task 1: skipped: not a finite number: runtimeInSeconds inf"],
+            2,
+        ),
+        (
+            lambda t, e: t[0].update(parents=["c1", "a1", "zz"]),
+            [
+                "task 1: mended: parent dropped: no such task before it: c1",
+                "task 1: mended: parent dropped: the task itself: a1",
+                "task 1: mended: parent dropped: no such task before it: zz",
+            ],
+            3,
+        ),
+    ],
+)
+def test_broken_tasks_of_a_workflow(
+    tmp_path: Path, change: Any, said: list[str], left: int
+) -> None:
+    found = read(written(tmp_path, "wf.json", broken_workflow(change)))
+    assert [text for text in found.said if text in said] == said, found.said
+    assert len(found.tasks) == left
+
+
+def test_json_that_ends_early_or_breaks_gives_what_is_before_it(tmp_path: Path) -> None:
+    tasks = [{"id": str(n), "runtime": 8, "parents": []} for n in range(50)]
+    text = json.dumps({"workflow": {"tasks": tasks}})
+    for cut in (text[:-100], text.replace('"id": "45"', '"id": NaN')):
+        found = read(written(tmp_path, "wf.json", cut))
+        assert 40 < len(found.tasks) < 50
+        assert "the JSON ends or breaks behind this task" in found.said[-1]
+    packed = gzip.compress(text.encode(), compresslevel=0)
+    found = read(written(tmp_path, "wf.json.gz", packed[:-200]))
+    assert 40 < len(found.tasks) < 50
+    assert "the gzip data end early" in found.said[-1]
+
+
+@pytest.mark.parametrize("text", ["{}", '{"workflow": 3}', '{"tasks": []}', '{"a": [', "{"])
+def test_json_without_a_workflow_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(TraceError, match="no workflow in the JSON"):
+        read(written(tmp_path, "wf.json", text))
