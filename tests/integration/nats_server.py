@@ -9,14 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from deploy.local.arena import Ports
 from deploy.local.stack import NATS_CONFIG, _nats_server
 
 USER, PASSWORD = "arena", "p@ss:word/ö"
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return int(listening.getsockname()[1])
+    """One that no connection of another test is given while its server is down."""
+    return Ports.free().nats
 
 
 class NatsServer:

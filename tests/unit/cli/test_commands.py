@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from deploy.local.arena import Ports
 from services.cli.main import app
 from shared import logs
 
@@ -124,14 +125,11 @@ def test_a_clickhouse_that_is_away_is_named() -> None:
 def test_a_port_in_use_names_the_option(option: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        free = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-        others = [listening.getsockname()[1] for listening in free]
-        for listening in free:
-            listening.close()
+        free = Ports.free()
         names = ["--port", "--nats-port", "--clickhouse-port"]
         names.remove(option)
         arguments = [option, str(port)]
-        for name, other in zip(names, others, strict=True):
+        for name, other in zip(names, (free.gateway, free.nats), strict=True):
             arguments += [name, str(other)]
         stderr = failed("up", *arguments)
     assert f"port {port}" in stderr
