@@ -54,7 +54,8 @@ up: setup dashboard ## Start the arena on this machine and a run to watch (Ctrl-
 .PHONY: test
 test: setup lint dashboard browser ## Run every test
 	cd dashboard && npm test --silent
-	$(BIN)/pytest
+	$(BIN)/pytest -n 3 --dist worksteal tests/unit tests/integration
+	$(BIN)/pytest tests/e2e tests/dashboard
 
 .PHONY: lint
 lint: setup ## Check format, style, types and the import contract
