@@ -16,6 +16,11 @@ from tests.e2e.arena import RULES, ArenaProcess, hybrid
 LEARNERS = {"hybrid_ml", "rl_agent"}
 
 
+@pytest.fixture
+def arena(shared_arena: ArenaProcess) -> ArenaProcess:
+    return shared_arena
+
+
 def test_up_exit_json_prints_one_object_that_sums_the_run_up() -> None:
     done = hybrid(
         "up", "--tasks", "2000", "--pace", "max", "--exit", "--json", "--auto-ports", "--seed", "5"

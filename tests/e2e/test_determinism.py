@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.arena import RULES, ArenaProcess
 
-TASKS = 60_000
+TASKS = 40_000
 SPEC = {
     "tasks": TASKS,
     "pace": "max",
@@ -20,15 +20,11 @@ SPEC = {
 
 @pytest.mark.timeout(400)
 def test_results_are_bit_identical_with_one_worker_three_workers_and_processes_killed(
-    tmp_path: Path,
+    shared_arena: ArenaProcess, tmp_path: Path
 ) -> None:
-    single = ArenaProcess(tmp_path / "single", "--idle")
-    try:
-        run = single.start_run(**SPEC)
-        single.complete(run)
-        alone = single.fingerprints(run)
-    finally:
-        single.stop()
+    run = shared_arena.start_run(**SPEC)  # one worker of each rule
+    shared_arena.complete(run)
+    alone = shared_arena.fingerprints(run)
     assert [row["scheduler"] for row in alone] == list(RULES)
     assert all(row["results"] == row["tasks"] == TASKS for row in alone)
 

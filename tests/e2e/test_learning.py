@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,12 +17,9 @@ COMPETITORS = ("oracle", "greedy", "hybrid_ml", "rl_agent")
 QUICK = {"agent": {"pretrain_steps": 400, "hidden": 64}}
 
 
-@pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArenaProcess]:
-    scale = ("--scale", "hybrid_ml=2", "--scale", "rl_agent=2")
-    started = ArenaProcess(tmp_path_factory.mktemp("learning") / "data", "--idle", *scale)
-    yield started
-    assert started.stop() == 0
+@pytest.fixture
+def arena(shared_arena: ArenaProcess) -> ArenaProcess:
+    return shared_arena
 
 
 def ratios(arena: ArenaProcess, run: str, first: int) -> dict[str, float]:
@@ -43,11 +40,11 @@ def versions(arena: ArenaProcess, run: str, name: str) -> list[int]:
 
 
 def until(condition: Callable[[], bool], timeout: float = 150) -> None:
-    """Poll now and then: every look costs a process, and the learners need the machine."""
+    """Poll now and then: the learners need the machine."""
     deadline = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < deadline, f"not reached in {timeout} s"
-        time.sleep(2)
+        time.sleep(0.5)
 
 
 def test_learned_schedulers_beat_the_rule_from_the_first_task_on(arena: ArenaProcess) -> None:
