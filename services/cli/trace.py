@@ -103,7 +103,7 @@ def convert(
             try:
                 count = write(trace, target, watch)
             except KeyboardInterrupt:
-                err.print(f"interrupted: {plain(str(target))} was not written")
+                err.print(f"interrupted: {plain(str(target))} was not written", soft_wrap=True)
                 raise typer.Exit(INTERRUPTED) from None
     if json:
         print_json({"file": str(target), "tasks": count, **_left_out(report)})

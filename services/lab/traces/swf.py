@@ -22,9 +22,9 @@ UNKNOWN = -1.0
 
 class SwfParser(Parser):
     def _at_once(self, block: Block) -> Rows | None:
-        if b";" in block.data:
+        if b";" in block.data or not block.data.strip():
             return None
-        table = np.loadtxt(block.data.decode("ascii").splitlines(), comments=None, ndmin=2)
+        table = np.loadtxt(block.data.decode("ascii").split("\n"), comments=None, ndmin=2)
         if table.shape != (block.count, len(COLUMNS)) or np.isnan(table).any():
             return None  # numpy passes over empty lines
         lines = np.arange(block.first_line, block.first_line + block.count, dtype=np.int64)

@@ -1,0 +1,138 @@
+"""A person's mapping over the usual one, and what is said of a wrong one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from services.cli.main import app
+from services.lab.traces.mapping import Mapping, load_mapping, parse_mapping
+from services.lab.traces.report import TraceError
+from services.lab.traces.trace import Trace
+from tests.unit.lab.traces.reading import SAMPLES, read, written
+from tests.unit.lab.traces.test_formats import SWF
+
+
+def test_nothing_changes_nothing() -> None:
+    assert parse_mapping(None) == parse_mapping({}) == Mapping()
+
+
+def test_a_key_alone_changes_that_key(tmp_path: Path) -> None:
+    mapping = parse_mapping({"swf": {"intensity": {"otherwise": 0.9}, "keep_status": [5, 1]}})
+    assert mapping.swf.intensity.over == "run_time"
+    assert mapping.swf.intensity.otherwise == 0.9
+    assert mapping.swf.keep_status == (5, 1)
+    assert mapping.alibaba == Mapping().alibaba
+
+
+def test_a_rule_with_a_column_replaces_the_usual_one(tmp_path: Path) -> None:
+    changed = {"seconds": {"column": "run_time", "times": "processors"}}
+    found = read(written(tmp_path, "t.swf", SWF), mapping=parse_mapping({"swf": changed}))
+    # 8 s on 2 processors, 27 s on 4, 18 s on 1, at intensities 0.5, 0.5 and 1.
+    expected = [1000 * work ** (2 / 3) for work in (16, 108, 27)]
+    assert found.tasks.size.tolist() == pytest.approx(expected)
+    fixed = {"intensity": {"column": [], "otherwise": 0.25}}
+    found = read(written(tmp_path, "t.swf", SWF), mapping=parse_mapping({"swf": fixed}))
+    assert found.tasks.compute_intensity.tolist() == [0.25] * 3
+    assert found.trace.rules.intensity.formula() == "0.25, a constant"
+
+
+def test_size_may_be_given_instead_of_seconds(tmp_path: Path) -> None:
+    changed = {"size": {"column": "processors", "scale": 100, "offset": 5}}
+    found = read(written(tmp_path, "t.swf", SWF), mapping=parse_mapping({"swf": changed}))
+    assert found.tasks.size.tolist() == [205, 405, 105, 105, 105]  # run times no longer matter
+
+
+def test_anybodys_csv_can_be_mapped(tmp_path: Path) -> None:
+    text = "job,secs,util,mb,t\nx,8,0.5,10,100\ny,27,0.5,,107\n"
+    rules = {
+        "seconds": {"column": "secs"},
+        "intensity": {"column": "util"},
+        "memory": {"column": "mb", "otherwise": 7},
+        "arrival": {"column": "t"},
+        "arrivals_from_first": True,
+    }
+    path = written(tmp_path, "jobs.csv", text)
+    found = read(path, mapping=parse_mapping({"csv": rules}))
+    assert found.tasks.size.tolist() == pytest.approx([4000, 9000])
+    assert found.tasks.memory_required.tolist() == [10, 7]
+    assert found.tasks.arrival_time.tolist() == [0, 7]
+
+
+def test_limits_are_kept_and_counted(tmp_path: Path) -> None:
+    mapping = parse_mapping({"swf": {"intensity": {"low": 0.6, "high": 0.9}}})
+    found = read(written(tmp_path, "t.swf", SWF), mapping=mapping)
+    assert found.tasks.compute_intensity.tolist() == [0.6, 0.6, 0.9]
+    assert found.trace.translator.substituted["intensity"].limited == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ([1], "m.yaml: a mapping has the keys physics, csv, swf, alibaba, wfcommons"),
+        ({"sfw": {}}, r"m.yaml: sfw: unknown key \(did you mean swf\?\); allowed: physics, csv"),
+        ({"swf": 3}, "m.yaml: swf: Input should be .* SwfRules"),
+        ({"swf": {"intensty": {}}}, r"swf.intensty: unknown key \(did you mean intensity\?\)"),
+        ({"swf": {"memory": {"colum": "x"}}}, r"memory.colum: unknown key \(did you mean column"),
+        ({"swf": {"memory": {"scale": "x"}}}, r"memory.scale: .* valid number.* \(got 'x'\)"),
+        ({"swf": {"memory": {"scale": float("nan")}}}, "memory.scale: .* finite number"),
+        ({"swf": {"memory": {"column": []}}}, "memory: name a column, or the value to take"),
+        ({"swf": {"memory": {"low": 3, "high": 2}}}, r"low \(3\) is above high \(2\)"),
+        (
+            {"csv": {"size": {"column": "a"}, "seconds": {"column": "b"}}},
+            "csv: give either size or seconds",
+        ),
+        ({"physics": {"size_unit": 0}}, "physics.size_unit: Input should be greater than 0"),
+    ],
+)
+def test_a_wrong_mapping_names_the_key_and_what_is_allowed(data: Any, said: str) -> None:
+    with pytest.raises(TraceError, match=said):
+        parse_mapping(data, "m.yaml")
+
+
+def test_a_file_that_is_no_mapping_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=r"none\.yaml: cannot be read"):
+        load_mapping(tmp_path / "none.yaml")
+    with pytest.raises(TraceError, match="not valid YAML"):
+        load_mapping(written(tmp_path, "m.yaml", "a: [b"))
+
+
+def test_a_column_that_a_format_does_not_have_is_named(tmp_path: Path) -> None:
+    changed = parse_mapping(
+        {
+            "swf": {"memory": {"column": "mem"}},
+            "alibaba": {"memory": {"column": "gpu_mem"}},
+            "wfcommons": {"memory": {"column": "rss"}},
+        }
+    )
+    for name, said in (
+        ("cluster.swf", "SWF has no column mem; it has job_number"),
+        ("pods.csv", "no column gpu_mem in the header; it has 'name', 'cpu_milli'"),
+        ("pipeline.json", "a workflow has no rss; it has runtimeInSeconds"),
+    ):
+        with pytest.raises(TraceError, match=said):
+            read(SAMPLES / name, mapping=changed)
+
+
+def test_the_printed_mapping_is_the_usual_one() -> None:
+    printed = CliRunner().invoke(app, ["trace", "mapping"])
+    assert printed.exit_code == 0
+    assert parse_mapping(yaml.safe_load(printed.stdout)) == Mapping()
+
+
+def test_every_number_that_is_not_measured_is_called_a_proxy() -> None:
+    """What the foreign formats measure is when a task came, and nothing else without a stand-in."""
+    for format in ("swf", "alibaba", "wfcommons"):
+        for name, rule in Mapping().rules(format).fields().items():
+            assert rule.proxy == (name != "arrival"), (format, name)
+            assert rule.note or not rule.proxy
+
+
+def test_traces_need_no_mapping(tmp_path: Path) -> None:
+    from services.lab.traces.report import Report
+
+    assert Trace(SAMPLES / "cluster.swf", Report()).physics.size_exponent == 1.5
