@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+from services.lab.report.comparison import write_comparison
 from services.lab.report.compose import compose
 from services.lab.report.data import Study, read, write_csv
 from services.lab.report.figures import DPI, Picture, draw_all
@@ -15,6 +16,8 @@ from services.lab.report.html import write_html
 from services.lab.report.pdf import write_pdf
 from services.lab.report.text import Sentence, sentences
 from services.lab.report.trends import overall, summary
+
+__all__ = ["write", "write_comparison"]
 
 
 def write(folder: Path, *, dpi: int = DPI) -> list[Path]:

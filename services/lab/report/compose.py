@@ -172,6 +172,10 @@ def _tests(study: Study, findings: Findings) -> list[Block]:
     )
     if n == 1:
         note = "One seed: the ratios are what it gave; there is no test."
+        kept = [*range(first), first, first + 1, first + 2]
+        rows = [[row[i] for i in kept] for row in rows]
+        headers = [headers[i].removesuffix(" [95 % CI]") for i in kept]
+        return [Text(note), Table(headers, rows, text_columns=tuple(range(first + 2)))]
     text_columns = (*range(first), first, first + 1, first + 5)
     widths = (*([1.2] if many else []), 1.1, 1.1, 1.8, 0.8, 0.9, 1.6)
     return [Text(note), Table(headers, rows, text_columns=text_columns, widths=widths)]

@@ -38,7 +38,6 @@ from services.lab.report.document import (
     Figure,
     Heading,
     Table,
-    Text,
 )
 from services.lab.report.style import FAINT, INK, MUTED
 
@@ -98,10 +97,10 @@ def write_pdf(document: Document, file: Path) -> Path:
         first, *others = section.blocks
         title = _text(section.title, "h2")
         # A title never stands alone at the foot of a page; a table may break after some rows.
-        if isinstance(first, Figure | Text):
-            story.append(KeepTogether([title, *_set(first)]))
+        if isinstance(first, Figure):
+            story.append(KeepTogether([title, *_figure(first)]))
         else:
-            story += [CondPageBreak(50 * mm), title, *_set(first)]
+            story += [CondPageBreak(60 * mm), title, *_set(first)]
         for block in others:
             story += _set(block)
     paper.build(story, canvasmaker=_numbered(document.title))
@@ -167,7 +166,7 @@ def _bullets(items: list[str]) -> ListFlowable:
 
 def _set(block: Block) -> list[Any]:
     if isinstance(block, Figure):
-        return _figure(block)
+        return [KeepTogether(_figure(block))]
     if isinstance(block, Table):
         return _table(block)
     if isinstance(block, Bullets):
@@ -195,7 +194,7 @@ def _figure(block: Figure) -> list[Any]:
     image.hAlign = "LEFT"
     title = f"<b>Figure {block.number}. {escape(_clean(picture.title))}.</b>"
     caption = Paragraph(f"{title} {escape(_clean(picture.caption))}", _STYLES["caption"])
-    return [KeepTogether([Spacer(1, 4), image, caption])]
+    return [Spacer(1, 4), image, caption]
 
 
 def _table(block: Table) -> list[Any]:

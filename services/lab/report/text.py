@@ -160,24 +160,30 @@ def _makespan(contest: Contest) -> list[str]:
 
 
 def _trade_off(contest: Contest, figure: str, what: str, unit: str) -> list[str]:
-    ranked = contest.best(figure)
-    fastest = contest.best("total_time", contest.rivals)
-    if len(ranked) < 2 or not fastest or contest.mean(ranked[-1], figure) == 0:
+    """Who spends least, whether that is certain, and what it costs in time."""
+    ranked = contest.best(figure, contest.rivals)
+    if len(ranked) < 2 or contest.mean(ranked[-1], figure) == 0:
         return []
-    least, first = ranked[0], fastest[0]
-    shown = quantity(contest.results[least][figure], unit)
-    text = f"{least} spends the least {what}: {shown}"
+    least, first = ranked[0], contest.best("total_time", contest.rivals)[0]
+    aside = " of all but the Oracle" if ORACLE in contest.results else ""
+    text = (
+        f"{least} spends the least {what}{aside}: {quantity(contest.results[least][figure], unit)}"
+    )
+    next_best = contest.test(figure, least, ranked[1])
+    if next_best is not None and next_best.p is not None and not next_best.significant:
+        text += f" (the data do not tell that from {ranked[1]})"
     if least == first:
-        return [f"{text}; among those that do not know the answer it is the fastest as well."]
+        return [f"{text}; its total time is the least as well."]
     saved, slower = contest.test(figure, least, first), contest.test("total_time", least, first)
     if saved is None or slower is None:
-        return [text + "."]
-    if saved.p is not None and not saved.significant:
-        return [f"{text}, but the data do not tell that from what {first} spends."]
-    text += f", {times(saved.ratio)} what {first} spends"
+        return [f"{text}."]
+    if saved.p is None or saved.significant:
+        text += f", {times(saved.ratio)} what {first} spends"
+    elif ranked[1] != first:
+        text += f"; the data do not tell it from what {first} spends"
     if slower.p is None or slower.significant:
-        return [f"{text}, in {times(slower.ratio)} its execution time."]
-    return [f"{text}; in execution time the data do not tell the two apart."]
+        return [f"{text}, in {times(slower.ratio)} the execution time of {first}."]
+    return [f"{text}; in execution time the data do not tell {least} and {first} apart."]
 
 
 def _regret(study: Study, contest: Contest) -> list[str]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from services.lab.report.data import Study
 from services.lab.report.findings import Contest, Findings
 from services.lab.report.text import GENERAL, OVERLOADED, Sentence, told_apart
-from services.lab.report.wording import counted, interval, listed, number, times
+from services.lab.report.wording import interval, listed, number, times
 from services.lab.statistics import ratio
 
 # What the reference claims of an agent that adapts against a forest that does not.
@@ -83,7 +83,7 @@ def _fastest_everywhere(findings: Findings) -> list[Sentence]:
     if len(leaders) == 1:
         name = next(iter(leaders))
         text = f"Of those that do not know the answer, {name} has the least total time in "
-        text += f"all {counted(len(findings.contests), 'variant')}."
+        text += "every variant."
     else:
         parts = [f"{name} in {listed(labels)}" for name, labels in leaders.items()]
         text = f"Least total time of those that do not know the answer: {'; '.join(parts)}."
@@ -163,7 +163,7 @@ def _reference(study: Study, findings: Findings) -> list[Sentence]:
         contest = next(c for c in findings.contests if c.variant == variant)
         names = [row.scheduler for row in compared.rows]
         if compared.holds:
-            text = f"The order of the reference holds ({' < '.join(names)})."
+            text = f"The order of the reference holds: {', '.join(names)}, fastest first."
         else:
             swaps = [
                 f"{second} is faster than {first} here"
@@ -181,7 +181,7 @@ def _reference(study: Study, findings: Findings) -> list[Sentence]:
             and not test.significant
         ]
         if close:
-            text += f" The data do not tell apart: {'; '.join(close)}."
+            text += f" But the data do not tell apart: {'; '.join(close)}."
         if compared.missing:
             text += f" Not in these runs: {listed(compared.missing)}."
         found.append(Sentence("reference", variant, text))

@@ -66,10 +66,10 @@ def draw_all(study: Study, findings: Findings, folder: Path, dpi: int = DPI) -> 
             warnings.filterwarnings("ignore", message=".*Glyph.*missing")
             drawing = FIGURES[name](context)
             if drawing is not None:
-                yield _save(name, drawing, folder, dpi)
+                yield save(name, drawing, folder, dpi)
 
 
-def _save(name: str, drawing: Drawing, folder: Path, dpi: int) -> Picture:
+def save(name: str, drawing: Drawing, folder: Path, dpi: int) -> Picture:
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
     figure = drawing.figure
     # Laid out once: it is most of the work, and every format shall look the same.

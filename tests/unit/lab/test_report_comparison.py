@@ -1,0 +1,78 @@
+"""Two runs of the same experiment, held against each other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.lab import report
+from services.lab.experiment import ExperimentError
+from tests.unit.lab.synthetic import Synthetic, declare
+from tests.unit.lab.test_report import DPI, page_of, text_of
+
+FEW = {"oracle": 1.0, "greedy": 1.4, "rl_agent": 1.6}
+
+
+def folder_of(path: Path, factors: dict[str, float], noise: float = 0.01, **changes: Any) -> Path:
+    return Synthetic(declare(**changes), factors, noise=noise, sample=10, stretches=10).write(path)
+
+
+def compared(tmp_path: Path, *folders: Path) -> dict[str, Any]:
+    files = report.write_comparison(list(folders), tmp_path / "out", dpi=DPI)
+    assert {"comparison.html", "comparison.pdf", "comparison.json"} <= {f.name for f in files}
+    page_of(tmp_path / "out" / "comparison.html")
+    assert text_of(tmp_path / "out" / "comparison.pdf")[0] >= 1
+    found: dict[str, Any] = json.loads((tmp_path / "out" / "comparison.json").read_text())
+    return found
+
+
+def test_the_same_twice_is_the_same(tmp_path: Path) -> None:
+    found = compared(tmp_path, folder_of(tmp_path / "a", FEW), folder_of(tmp_path / "b", FEW))
+    assert found["summary"] == [
+        "B has the same settings, version and machine as A.",
+        "Exactly the same total time in every seed of B and A: oracle, greedy and rl_agent.",
+    ]
+    assert found["settings"] == {"A": [], "B": []}
+
+
+def test_a_difference_is_measured_and_the_setting_named(tmp_path: Path) -> None:
+    faster = {**FEW, "rl_agent": 1.2}
+    first = folder_of(tmp_path / "a", FEW)
+    second = folder_of(tmp_path / "b", faster, spec={"cluster": {"gpus": 2}})
+    found = compared(tmp_path, first, second)
+    # 1.2 over 1.6, with the same noise in both.
+    assert "rl_agent takes 0.750 times [0.750, 0.750] as long in B as in A" in found["summary"][1]
+    assert found["settings"]["B"] == [["cluster.gpus", 4, 2]]
+    assert "cluster.gpus (4 → 2)" in found["summary"][0]
+    change = next(c for c in found["changes"] if c["scheduler"] == "rl_agent")
+    assert change["ratio"]["mean"] == pytest.approx(0.75)
+    assert change["significant"]
+
+
+def test_noise_is_not_called_a_difference(tmp_path: Path) -> None:
+    first = folder_of(tmp_path / "a", FEW, noise=0.0)
+    second = folder_of(tmp_path / "b", FEW, noise=0.2)
+    found = compared(tmp_path, first, second)
+    said = " ".join(found["summary"])
+    assert "The data do not tell B from A for greedy and rl_agent." in said
+    assert "takes" not in said
+
+
+def test_only_shared_seeds_are_paired(tmp_path: Path) -> None:
+    first = folder_of(tmp_path / "a", FEW, seeds=(1, 2, 3))
+    second = folder_of(tmp_path / "b", FEW, seeds=(3, 4))
+    third = folder_of(tmp_path / "c", FEW, seeds=(8, 9))
+    found = compared(tmp_path, first, second, third)
+    assert {change["ratio"]["n"] for change in found["changes"]} == {1}
+    said = " ".join(found["summary"])
+    assert "B and A share one seed only" in said
+    assert "C and A share no seed" in said
+    assert ["seeds", [1, 2, 3], [8, 9]] in found["settings"]["C"]
+
+
+def test_one_folder_cannot_be_compared(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match="two folders"):
+        report.write_comparison([tmp_path], tmp_path / "out")
