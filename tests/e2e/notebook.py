@@ -40,6 +40,7 @@ def executed(env: dict[str, str], folder: Path) -> Any:
     client = NotebookClient(
         notebook,
         timeout=120,
+        startup_timeout=120,
         record_timing=False,
         coalesce_streams=True,
         resources={"metadata": {"path": str(folder)}},
