@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -93,15 +92,6 @@ class Experiment(Declared):
 
     def label(self, variant: str) -> str:
         return self.variants[variant].label or variant
-
-
-@dataclass(frozen=True, slots=True)
-class Overrides:
-    """What the command line may change of a declaration."""
-
-    tasks: int | None = None
-    seeds: tuple[int, ...] | None = None
-    pace: str | None = None
 
 
 def parse(data: Any, source: str) -> Experiment:

@@ -1,0 +1,121 @@
+"""What an experiment's folder remembers, so that it can be interrupted at any moment.
+
+experiment.json   the declaration, options applied
+journal.json      which runs were started and which are done
+data/parts/       the tables of each run that is done
+provenance.json   written with the report: what was run where
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, Field, ValidationError
+
+from services.lab.experiment import Experiment, ExperimentError, parse
+from services.lab.tables import TABLES
+from shared.spec import read_mapping
+
+
+class Entry(BaseModel):
+    """One run of the experiment."""
+
+    variant: str
+    seed: int
+    run: str
+    done: bool = False
+    resumed: bool = False  # it was under way when the experiment was interrupted
+    seconds: float = 0.0
+    tasks_per_s: float = 0.0
+    spec: dict[str, Any] = {}
+
+
+class Journal(BaseModel):
+    id: str = Field(default_factory=lambda: secrets.token_hex(3))
+    command: str
+    arena: str = Field(description="embedded, or the address of its gateway")
+    started_at: str
+    entries: list[Entry] = []
+
+    def entry(self, variant: str, seed: int) -> Entry | None:
+        found = [each for each in self.entries if (each.variant, each.seed) == (variant, seed)]
+        return found[0] if found else None
+
+
+class Folder:
+    """An experiment on disk. Files are replaced whole, so a half-written one is never read."""
+
+    def __init__(self, path: Path, experiment: Experiment, journal: Journal) -> None:
+        self.path = path
+        self.experiment = experiment
+        self.journal = journal
+
+    @classmethod
+    def create(cls, path: Path, experiment: Experiment, journal: Journal) -> Folder:
+        if (path / "journal.json").exists():
+            raise ExperimentError(
+                f"{path} has an experiment in it: go on with --resume {path}, "
+                "or choose another folder with --out"
+            )
+        (path / "data" / "parts").mkdir(parents=True, exist_ok=True)
+        folder = cls(path, experiment, journal)
+        replace(path / "experiment.json", experiment.model_dump_json(indent=1) + "\n")
+        folder.save()
+        return folder
+
+    @classmethod
+    def open(cls, path: Path) -> Folder:
+        if not (path / "journal.json").exists():
+            raise ExperimentError(f"no experiment in {path}")
+        try:
+            journal = Journal.model_validate_json((path / "journal.json").read_text())
+        except ValidationError as error:
+            raise ExperimentError(f"{path / 'journal.json'} cannot be read: {error}") from None
+        declared = path / "experiment.json"
+        return cls(path, parse(read_mapping(declared), str(declared)), journal)
+
+    def save(self) -> None:
+        replace(self.path / "journal.json", self.journal.model_dump_json(indent=1) + "\n")
+
+    @property
+    def complete(self) -> bool:
+        return len([each for each in self.journal.entries if each.done]) == len(self._places())
+
+    def keep(self, entry: Entry, found: dict[str, pa.Table]) -> None:
+        """The tables of a run that is done, then the note that it is."""
+        for name, rows in found.items():
+            part = self._part(name, entry.variant, entry.seed)
+            pq.write_table(rows, part.with_suffix(".new"))
+            part.with_suffix(".new").replace(part)
+        entry.done = True
+        self.save()
+
+    def merge(self) -> None:
+        """One table of all the runs' parts, in the experiment's order."""
+        for name, schema in TABLES.items():
+            parts = [self._part(name, *place) for place in self._places()]
+            # Part by part: the tables are small, but a thousand seeds of them are not.
+            with pq.ParquetWriter(self.path / "data" / f"{name}.parquet", schema) as writer:
+                for part in parts:
+                    writer.write_table(pq.read_table(part, schema=schema))
+
+    def _places(self) -> list[tuple[str, int]]:
+        return list(self.experiment.runs())
+
+    def _part(self, table: str, variant: str, seed: int) -> Path:
+        number = list(self.experiment.variants).index(variant)
+        return self.path / "data" / "parts" / f"{table}-{number}-{seed}.parquet"
+
+
+def replace(path: Path, text: str) -> None:
+    new = path.with_name(path.name + ".new")
+    with new.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
