@@ -42,6 +42,9 @@ class Gateway:
         self._client = httpx.Client(base_url=url, headers=headers, timeout=30)
         self.url = url
 
+    def close(self) -> None:
+        self._client.close()
+
     def get(self, path: str, **parameters: Any) -> Any:
         return self._send("GET", path, params=_given(parameters))
 

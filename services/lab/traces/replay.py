@@ -28,6 +28,7 @@ REQUEST_TASKS = 10_000  # some hundred kB; the gateway takes 2 MB
 TICK_SECONDS = 0.1
 # An arena that is being restarted is waited for, this long.
 PATIENCE_SECONDS = 60.0
+AWAY_SECONDS = 0.5  # between two attempts then
 PAUSED, TOO_MANY, CONFLICT = 423, 429, 409
 LATER = (PAUSED, TOO_MANY, 502, 503, 504)
 
@@ -146,7 +147,7 @@ class Replay:
                     patient_until = time.monotonic() + PATIENCE_SECONDS
                 self._wait(str(refused), refused.retry_after, patient_until, refused)
             except Unavailable as away:
-                self._wait("the arena does not answer", 1.0, patient_until, away)
+                self._wait("the arena does not answer", AWAY_SECONDS, patient_until, away)
 
     def _wait(self, why: str, seconds: float, until: float, error: ArenaError) -> None:
         if time.monotonic() > until:

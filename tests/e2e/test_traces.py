@@ -1,0 +1,128 @@
+"""Recorded workloads through a whole arena, the way a user replays them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.arena import HYBRID, ArenaProcess, hybrid
+
+SAMPLES = Path(__file__).parents[2] / "docs" / "traces"
+TASKS = 6000
+
+
+@pytest.fixture
+def long_trace(tmp_path: Path) -> Path:
+    """Every tenth line is broken; each sound task waits for the one before it."""
+    path = tmp_path / "long.csv"
+    with path.open("w") as file:
+        file.write("task_id,size,compute_intensity,memory_required,arrival_time,dependencies\n")
+        for n in range(TASKS):
+            file.write(f"t{n},{100 + n % 7},0.5,64,{n / 100},{f't{n - 1}' if n else ''}\n")
+            if n % 10 == 9:
+                file.write("this is no task\n")
+    return path
+
+
+@contextmanager
+def replaying(arena: ArenaProcess, *arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
+    command = [HYBRID, "trace", "replay", *map(str, arguments), "--data-dir", str(arena.folder)]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "HYBRID_URL": ""},
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def some_sent(arena: ArenaProcess, name: str, more_than: int) -> str:
+    """The run of a replay, once it has so many tasks."""
+    found: list[str] = []
+    while not found:
+        runs = arena.http.get("/api/runs").json()
+        found = [run["run"] for run in runs if run["name"].startswith(name)]
+    arena.wait_for(found[0], lambda status: status["tasks_sent"] > more_than)
+    return found[0]
+
+
+def replay(arena: ArenaProcess, path: Path, *options: str) -> dict[str, Any]:
+    done = hybrid(
+        "trace", "replay", str(path), *options, "--wait", "--json", "--data-dir", str(arena.folder)
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def assert_stored_once(arena: ArenaProcess, run: str, tasks: int, schedulers: int) -> None:
+    (row,) = arena.sql(
+        "SELECT count() AS results, uniqExact(scheduler, task_id) AS pairs, "
+        "uniqExact(task_id) AS tasks, max(task_id) AS last "
+        f"FROM scheduler_results FINAL WHERE run = '{run}'"
+    )
+    pairs = tasks * schedulers
+    assert row == {"results": pairs, "pairs": pairs, "tasks": tasks, "last": tasks - 1}
+
+
+def test_a_killed_replay_goes_on_where_it_was_and_no_task_is_lost_or_doubled(
+    shared_arena: ArenaProcess, long_trace: Path
+) -> None:
+    arena = shared_arena
+    slowly = ("--pace", "1000")
+    with replaying(arena, long_trace, "--schedulers", "greedy,oracle", *slowly) as process:
+        run = some_sent(arena, "long.csv", more_than=400)
+        process.kill()
+        assert process.wait(10) == -signal.SIGKILL
+    killed_at = arena.status(run)["tasks_sent"]
+    with replaying(arena, long_trace, "--resume", run, *slowly) as process:
+        some_sent(arena, "long.csv", more_than=killed_at)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert f"--resume {run}" in errors
+    assert "Traceback" not in errors
+    stopped_at = arena.status(run)["tasks_sent"]
+    assert killed_at < stopped_at < TASKS
+
+    found = replay(arena, long_trace, "--resume", run)
+    assert (found["state"], found["tasks"]) == ("completed", TASKS)
+    assert found["sent"] == TASKS - stopped_at
+    assert found["skipped"] == {"too few columns": TASKS // 10}
+    assert_stored_once(arena, run, TASKS, schedulers=2)
+    (row,) = arena.sql(
+        "SELECT countIf(size != 100 + task_id % 7 OR arrival_time != task_id / 100 OR "
+        "dependencies != if(task_id = 0, [], [task_id - 1])) AS wrong "
+        f"FROM tasks FINAL WHERE run = '{run}'"
+    )
+    assert row["wrong"] == 0
+
+
+def test_a_sample_takes_as_long_on_the_cpu_as_where_it_was_recorded(
+    shared_arena: ArenaProcess,
+) -> None:
+    found = replay(shared_arena, SAMPLES / "cluster.swf", "--schedulers", "cpu_only")
+    assert (found["state"], found["tasks"]) == ("completed", 97)
+    assert_stored_once(shared_arena, found["run"], 97, schedulers=1)
+    (row,) = shared_arena.sql(
+        "SELECT max(time) AS longest, sum(time) AS total FROM scheduler_results FINAL "
+        f"WHERE run = '{found['run']}'"
+    )
+    lines = (SAMPLES / "cluster.swf").read_text().splitlines()
+    jobs = [line.split() for line in lines if not line.startswith(";")]
+    seconds = [int(job[3]) for job in jobs if job[10] != "5" and int(job[3]) > 0]
+    assert row["longest"] == pytest.approx(max(seconds), rel=1e-9)
+    assert row["total"] == pytest.approx(sum(seconds), rel=1e-9)
