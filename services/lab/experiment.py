@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from shared.errors import ArenaError
+from shared.errors import ArenaError, SpecError
 from shared.spec import RunSpec, read_mapping
 
 Figure = Literal[
@@ -82,7 +82,10 @@ class Experiment(Declared):
         """The spec of one run, checked."""
         data = merged(self.spec, self.variants[variant].spec)
         name = "/".join(filter(None, (self.name, variant, str(seed))))
-        return RunSpec.parse({**data, "name": name, "tasks": self.tasks, "seed": seed})
+        try:
+            return RunSpec.parse({**data, "name": name, "tasks": self.tasks, "seed": seed})
+        except SpecError as error:
+            raise ValueError(f"spec of {variant or 'every run'}: {error}") from None
 
     def runs(self) -> Iterator[tuple[str, int]]:
         """Seed by seed, so that an experiment that is cut short has whole comparisons."""

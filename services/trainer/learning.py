@@ -260,7 +260,10 @@ def window_of(tasks: Tasks) -> Window:
 
 
 def practice(spec: RunSpec) -> Tasks:
-    """Generated tasks of the run's own workload, but not the ones that will come."""
-    other = spec.model_copy(update={"seed": (spec.seed + PRETRAIN_SEED) % 2**63})
+    """Generated tasks of the run's own workload, but not the ones that will come, and not of what
+    the workload will change to: nobody knows that beforehand."""
+    workload = spec.workload.model_copy(update={"drift": ()})
+    seed = (spec.seed + PRETRAIN_SEED) % 2**63
+    other = spec.model_copy(update={"seed": seed, "workload": workload})
     tasks, _ = generate(other, Cursor(), max(spec.learning.pretrain_tasks, 100))
     return tasks

@@ -1,0 +1,126 @@
+"""Experiments, the way a user runs them: interrupted, resumed, reported."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from tests.e2e.arena import HYBRID, ArenaProcess, hybrid
+
+MINE: dict[str, Any] = {
+    "name": "mine",
+    "title": "Two arrival rates",
+    "question": "Does waiting grow?",
+    "tasks": 300,
+    "seeds": [1, 2],
+    "axis": "tasks per second",
+    "spec": {"pace": 150, "schedulers": ["oracle", "greedy", "round_robin"]},
+    "variants": {
+        "slow": {"value": 2, "spec": {"workload": {"arrival_rate": 2}}},
+        "fast": {"value": 20, "spec": {"workload": {"arrival_rate": 20}}},
+    },
+    "figures": ["total_time", "makespan", "sweep", "regret"],
+}
+
+
+@pytest.fixture
+def declared(tmp_path: Path) -> Path:
+    file = tmp_path / "mine.yaml"
+    file.write_text(yaml.safe_dump(MINE))
+    return file
+
+
+def entries(folder: Path) -> list[dict[str, Any]]:
+    journal = folder / "journal.json"
+    return list(json.loads(journal.read_text())["entries"]) if journal.exists() else []
+
+
+def until(condition: Any, timeout: float = 60) -> None:
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_an_experiment_that_is_killed_goes_on_and_runs_nothing_twice(
+    shared_arena: ArenaProcess, declared: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    place = ["--data-dir", str(shared_arena.folder)]
+    process = subprocess.Popen(
+        [HYBRID, "experiment", "run", str(declared), "--out", str(folder), *place],
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    # In the middle of the second run, one is done.
+    until(lambda: len(entries(folder)) == 2)
+    process.kill()
+    process.wait()
+    assert [entry["done"] for entry in entries(folder)] == [True, False]
+    again = hybrid("experiment", "run", "--resume", str(folder), "--json", *place)
+    assert again.returncode == 0, again.stderr
+    found = entries(folder)
+    assert [entry["resumed"] for entry in found] == [False, True, False, False]
+    outcomes = pq.read_table(folder / "data" / "outcomes.parquet").to_pylist()
+    assert len(outcomes) == 3 * 2 * 2
+    for row in outcomes:
+        (stored,) = shared_arena.sql(
+            "SELECT count() AS results, sum(time) AS time, max(finish) AS finish "
+            "FROM scheduler_results FINAL "
+            f"WHERE run = '{row['run']}' AND scheduler = '{row['scheduler']}'"
+        )
+        assert (row["tasks"], stored["results"]) == (300, 300)
+        assert row["total_time"] == pytest.approx(stored["time"])
+        assert row["makespan"] >= row["bound"]
+    runs = shared_arena.sql("SELECT name FROM runs FINAL WHERE name LIKE 'mine/%'")
+    assert len(runs) == 4
+    written = json.loads(again.stdout)["files"]
+    assert {"report.html", "report.pdf", "report.json"} <= {Path(file).name for file in written}
+
+
+def test_ctrl_c_keeps_what_was_done_and_an_arena_of_its_own_goes_on(
+    declared: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    process = subprocess.Popen(
+        [HYBRID, "experiment", "run", str(declared), "--out", str(folder), "--seeds", "1"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    until(lambda: len(entries(folder)) == 1)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"hybrid experiment run --resume {folder}" in said.replace("\n", "")
+    again = hybrid("experiment", "run", "--resume", str(folder))
+    assert again.returncode == 0, again.stderr
+    assert not (folder / "arena").exists()
+    provenance = json.loads((folder / "provenance.json").read_text())
+    assert provenance["command"] == f"hybrid experiment run {declared} --seeds 1"
+    assert {"nats", "clickhouse", "scheduler-greedy"} <= {
+        each["name"] for each in provenance["processes"]
+    }
+    report = json.loads((folder / "report.json").read_text())
+    assert report["seeds"] == [1]
+    assert "report.pdf" in again.stdout
+
+
+def test_a_scheduler_that_is_not_there_is_told_before_anything_runs(
+    shared_arena: ArenaProcess, tmp_path: Path
+) -> None:
+    told = hybrid(
+        "experiment", "run", "shift", "--out", str(tmp_path / "out"),
+        "--data-dir", str(shared_arena.folder),
+    )  # fmt: skip
+    assert told.returncode == 1
+    assert "frozen_forest not deployed" in told.stderr
+    assert "--add services.scheduler.frozen:FrozenForest" in told.stderr

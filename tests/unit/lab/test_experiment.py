@@ -1,0 +1,97 @@
+"""Declarations of experiments: what they mean, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.lab import experiment as experiments
+from services.lab.experiment import Experiment, ExperimentError, merged, parse
+
+PLAIN: dict[str, Any] = {
+    "name": "mine",
+    "title": "Mine",
+    "question": "Which one?",
+    "tasks": 100,
+    "figures": ["total_time"],
+}
+
+
+def declared(**more: Any) -> Experiment:
+    return parse({**PLAIN, **more}, "mine.yaml")
+
+
+def test_the_built_in_ones_are_those_that_are_promised() -> None:
+    found = experiments.built_in()
+    assert set(found) == {"heavy", "shift", "split", "load", "dag", "energy"}
+    assert found["heavy"].tasks == 10_000
+    assert found["shift"].tasks - found["shift"].judge_from == 500
+    assert all(len(each.seeds) == 5 for each in found.values())
+
+
+def test_the_shift_comes_where_the_judged_tasks_begin() -> None:
+    shift = experiments.built_in()["shift"]
+    spec = shift.run_spec("", 1)
+    assert [(step.after, step.preset) for step in spec.workload.drift] == [
+        (shift.judge_from, "cpu_friendly")
+    ]
+
+
+def test_the_energy_weights_go_from_0_to_1() -> None:
+    energy = experiments.built_in()["energy"]
+    weights = [energy.run_spec(each, 1).learning.energy_weight for each in energy.variants]
+    assert weights == [each.value for each in energy.variants.values()] == [0, 0.25, 0.5, 0.75, 1]
+
+
+def test_a_run_has_the_variants_changes_over_the_experiments_spec() -> None:
+    mine = declared(
+        spec={"pace": 50, "workload": {"preset": "readme", "arrival_rate": 2}},
+        variants={"fast": {"spec": {"workload": {"arrival_rate": 9}}}},
+    )
+    spec = mine.run_spec("fast", 7)
+    assert (spec.pace, spec.seed, spec.tasks, spec.name) == (50, 7, 100, "mine/fast/7")
+    assert (spec.workload.preset, spec.workload.arrival_rate) == ("readme", 9)
+
+
+def test_every_variant_runs_with_a_seed_before_the_next_seed() -> None:
+    mine = declared(seeds=[3, 1], variants={"a": {}, "b": {}})
+    assert list(mine.runs()) == [("a", 3), ("b", 3), ("a", 1), ("b", 1)]
+
+
+def test_merging_leaves_what_it_was_given_alone() -> None:
+    base = {"a": {"b": 1, "c": [1]}}
+    assert merged(base, {"a": {"b": 2}, "d": 3}) == {"a": {"b": 2, "c": [1]}, "d": 3}
+    assert base == {"a": {"b": 1, "c": [1]}}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"tasks": 0}, "mine.yaml: tasks: "),
+        ({"judge_from": 100}, "judge_from (100) leaves none of 100 tasks"),
+        ({"seeds": []}, "seeds"),
+        ({"seeds": [1, 1]}, "a seed is named twice"),
+        ({"figures": ["pie"]}, "figures.0"),
+        ({"colour": "red"}, "colour"),
+        ({"name": "Not A Name"}, "name"),
+        ({"spec": {"pace": -1}}, "pace"),
+        ({"variants": {"a": {"spec": {"workload": {"preset": "nope"}}}}}, "unknown preset"),
+    ],
+)
+def test_what_makes_no_sense_is_named(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(ExperimentError, match=re.escape(said)):
+        declared(**change)
+
+
+def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("{name: mine, title: Mine, question: '?', tasks: 5, figures: [regret]}")
+    assert experiments.load(str(file)).tasks == 5
+
+
+def test_an_unknown_name_tells_which_there_are() -> None:
+    with pytest.raises(ExperimentError, match="no experiment 'shfit'; built in: dag, energy"):
+        experiments.load("shfit")

@@ -1,0 +1,90 @@
+"""What an experiment's folder remembers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from services.lab.experiment import ExperimentError, parse
+from services.lab.journal import Entry, Folder, Journal
+from services.lab.tables import TABLES
+
+EXPERIMENT = parse(
+    {
+        "name": "mine",
+        "title": "Mine",
+        "question": "?",
+        "tasks": 10,
+        "seeds": [2, 1],
+        "variants": {"a/b": {}, "c": {}},
+        "figures": ["total_time"],
+    },
+    "mine.yaml",
+)
+
+
+def created(path: Path) -> Folder:
+    journal = Journal(command="hybrid ...", arena="embedded", started_at="2026-01-01")
+    return Folder.create(path, EXPERIMENT, journal)
+
+
+def tables_of(variant: str, seed: int) -> dict[str, pa.Table]:
+    found = {}
+    for name, schema in TABLES.items():
+        known = {"variant": [variant], "seed": [seed]}
+        found[name] = pa.table(
+            [pa.array(known.get(field.name, [None]), field.type) for field in schema], schema
+        )
+    return found
+
+
+def test_what_is_done_is_known_after_a_restart(tmp_path: Path) -> None:
+    folder = created(tmp_path / "x")
+    entry = Entry(variant="c", seed=2, run="r1")
+    folder.journal.entries.append(entry)
+    folder.save()
+    folder.keep(entry, tables_of("c", 2))
+    again = Folder.open(tmp_path / "x")
+    assert again.experiment == EXPERIMENT
+    found = again.journal.entry("c", 2)
+    assert found is not None
+    assert (found.run, found.done) == ("r1", True)
+    assert again.journal.entry("c", 1) is None
+    assert not again.complete
+
+
+def test_the_parts_are_merged_in_the_experiments_order(tmp_path: Path) -> None:
+    folder = created(tmp_path / "x")
+    # Done in another order than the experiment's.
+    for variant, seed in reversed(list(EXPERIMENT.runs())):
+        entry = Entry(variant=variant, seed=seed, run=f"{variant}{seed}")
+        folder.journal.entries.append(entry)
+        folder.keep(entry, tables_of(variant, seed))
+    assert folder.complete
+    folder.merge()
+    for name, schema in TABLES.items():
+        rows = pq.read_table(tmp_path / "x" / "data" / f"{name}.parquet")
+        assert rows.schema.equals(schema)
+        places = zip(rows["variant"].to_pylist(), rows["seed"].to_pylist(), strict=True)
+        assert list(places) == [("a/b", 2), ("c", 2), ("a/b", 1), ("c", 1)]
+
+
+def test_a_folder_in_use_is_not_overwritten(tmp_path: Path) -> None:
+    created(tmp_path / "x")
+    with pytest.raises(ExperimentError, match="--resume"):
+        created(tmp_path / "x")
+
+
+def test_a_folder_without_an_experiment_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match="no experiment in"):
+        Folder.open(tmp_path)
+
+
+def test_a_broken_journal_is_told(tmp_path: Path) -> None:
+    created(tmp_path / "x")
+    (tmp_path / "x" / "journal.json").write_text('{"command": 1')
+    with pytest.raises(ExperimentError, match="cannot be read"):
+        Folder.open(tmp_path / "x")
