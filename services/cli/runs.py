@@ -130,15 +130,16 @@ def list_runs(
     table = Table("run", "name", "state", "started", "tasks", "pace", "preset", "seed")
     for run in runs:
         spec = run["spec"]
+        submitted = spec["workload"].get("source") == "submitted"
         total = "endless" if spec["tasks"] is None else f"{spec['tasks']:,}"
         table.add_row(
             run["run"],
             run["name"],
             coloured(run["state"]),
             ago(run["created_at"]),
-            total,
+            "submitted" if submitted else total,
             str(spec["pace"]),
-            spec["workload"]["preset"],
+            "–" if submitted else spec["workload"]["preset"],
             str(spec["seed"]),
         )
     out.print(table)

@@ -27,20 +27,20 @@ def show_summary(found: dict[str, Any]) -> None:
     out.print(
         f"{plain(found['file'])}: {FORMATS[found['format']]}; [bold]{found['tasks']:,}[/] tasks"
     )
-    out.print(_columns(found["columns"]))
+    out.print(_columns(found["columns"], found["tasks"]))
     if found["tasks"]:
         out.print(_distributions(found))
         _show_arrivals(found)
 
 
-def _columns(columns: list[dict[str, Any]]) -> Table:
+def _columns(columns: list[dict[str, Any]], tasks: int) -> Table:
     table = Table("task", "from the trace", "", Column("", overflow="fold"))
     for row in columns:
         remarks = [plain(row["note"])] if row["note"] else []
         if row["not_given"]:
-            remarks.append(f"not given for {row['not_given']:,} tasks")
+            remarks.append(f"not given for {row['not_given']:,} of {tasks:,}")
         if row["limited"]:
-            remarks.append(f"limited for {row['limited']:,} tasks")
+            remarks.append(f"limited for {row['limited']:,} of {tasks:,}")
         kind = "[yellow]proxy[/]" if row["proxy"] else "as given"
         table.add_row(row["task"], plain(row["from"]), kind, "; ".join(remarks))
     return table
