@@ -37,7 +37,9 @@ from services.lab.report.document import (
     Document,
     Figure,
     Heading,
+    Section,
     Table,
+    Text,
 )
 from services.lab.report.style import FAINT, INK, MUTED
 
@@ -94,17 +96,36 @@ def write_pdf(document: Document, file: Path) -> Path:
     if document.summary:
         story.append(_summary(document.summary))
     for section in document.sections:
-        first, *others = section.blocks
-        title = _text(section.title, "h2")
-        # A title never stands alone at the foot of a page; a table may break after some rows.
-        if isinstance(first, Figure):
-            story.append(KeepTogether([title, *_figure(first)]))
-        else:
-            story += [CondPageBreak(60 * mm), title, *_set(first)]
-        for block in others:
-            story += _set(block)
+        story += _section(section)
     paper.build(story, canvasmaker=_numbered(document.title))
     return file
+
+
+def _section(section: Section) -> list[Any]:
+    """Titles stay with what follows them; what fits a page is not torn apart."""
+    story: list[Any] = []
+    titles = [_text(section.title, "h2")]
+    for block, following in zip(section.blocks, [*section.blocks[1:], None], strict=True):
+        # So do words that lead to a table or to formulas.
+        leads = isinstance(block, Text) and isinstance(following, Table | Code)
+        if isinstance(block, Heading) or (leads and following and _stays_whole(following)):
+            titles += _set(block)
+            continue
+        parts = _set(block)
+        if _stays_whole(block):
+            story.append(KeepTogether([*titles, *parts]))
+        else:
+            story += [*([CondPageBreak(60 * mm)] if titles else []), *titles, *parts]
+        titles = []
+    return [*story, *titles]
+
+
+def _stays_whole(block: Block) -> bool:
+    if isinstance(block, Table):
+        return len(block.rows) <= 14
+    if isinstance(block, Code):
+        return block.text.count("\n") < 20
+    return isinstance(block, Figure)
 
 
 def _numbered(title: str) -> type[Canvas]:
@@ -166,7 +187,7 @@ def _bullets(items: list[str]) -> ListFlowable:
 
 def _set(block: Block) -> list[Any]:
     if isinstance(block, Figure):
-        return [KeepTogether(_figure(block))]
+        return _figure(block)
     if isinstance(block, Table):
         return _table(block)
     if isinstance(block, Bullets):
@@ -176,7 +197,7 @@ def _set(block: Block) -> list[Any]:
         lines = [piece for line in block.text.rstrip().split("\n") for piece in _folded(line)]
         return [XPreformatted(escape(_clean("\n".join(lines))), _STYLES["code"])]
     if isinstance(block, Heading):
-        return [CondPageBreak(30 * mm), _text(block.text, "h3")]
+        return [_text(block.text, "h3")]
     return [_text(block.text, "text")]
 
 

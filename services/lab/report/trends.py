@@ -152,7 +152,12 @@ def _overloaded_from(axis: str, findings: Findings) -> list[Sentence]:
             starts.setdefault(start, []).append(name)
     if not starts:
         return []
-    parts = [f"from {_place(start)} on {listed(names)}" for start, names in sorted(starts.items())]
+    lowest = findings.contests[0].value
+    parts = [
+        f"at every value {listed(names)}" if start == lowest
+        else f"from {_place(start)} on {listed(names)}"
+        for start, names in sorted(starts.items())
+    ]  # fmt: skip
     text = f"Tasks wait more than {OVERLOADED:.0f} times as long as they run, by {axis}: "
     return [Sentence("sweep", "", text + "; ".join(parts) + ".")]
 

@@ -74,7 +74,7 @@ def save(name: str, drawing: Drawing, folder: Path, dpi: int) -> Picture:
     figure = drawing.figure
     # Laid out once: it is most of the work, and every format shall look the same.
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    figure.set_layout_engine(None)
     figure.savefig(png, dpi=dpi, metadata={"Software": None})
     written = io.StringIO()
     figure.savefig(written, format="svg", dpi=dpi, metadata={"Date": None})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import PathPatch
@@ -11,8 +13,8 @@ from services.lab.report.figures.canvas import Context, Drawing, panels
 from services.lab.report.style import INK, MUTED
 from services.lab.report.wording import counted
 
-# Nodes that a panel can show and still be read.
-MOST_NODES = 70
+# Tasks that a panel can show above one another and still be read.
+MOST_IN_A_COLUMN = 16
 
 Parents = dict[int, list[int]]
 
@@ -44,7 +46,7 @@ def graph(context: Context) -> Drawing | None:
         if len(drawn) > 1:
             panel.set_title(label)
         alone = len(parents) - len(_linked(parents))
-        depth = max(layer for layer, _ in layered(parents).values()) + 1
+        depth = max(_layers(parents).values()) + 1
         lead = f"{label}: " if len(drawn) > 1 else ""
         notes.append(
             f"{lead}of the first {counted(len(parents), 'judged task')} {alone} wait for none of "
@@ -66,9 +68,24 @@ def _linked(parents: Parents) -> set[int]:
 
 def connected(parents: Parents) -> Parents:
     """The earliest tasks that depend on something or are depended on, as many as can be read."""
-    kept = set(sorted(_linked(parents))[:MOST_NODES])
-    kept = _linked({task: [i for i in parents[task] if i in kept] for task in kept})
-    return {task: [i for i in parents[task] if i in kept] for task in sorted(kept)}
+    linked = sorted(_linked(parents))
+    for count in range(len(linked), 1, -1):
+        kept = set(linked[:count])
+        kept = _linked({task: [i for i in parents[task] if i in kept] for task in kept})
+        shown = {task: [i for i in parents[task] if i in kept] for task in sorted(kept)}
+        if shown and max(Counter(_layers(shown).values()).values()) <= MOST_IN_A_COLUMN:
+            return shown
+    # A fan so wide that no part of it fits: its first links.
+    task = min(task for task, ids in parents.items() if ids)
+    return {**{i: [] for i in parents[task]}, task: parents[task]}
+
+
+def _layers(parents: Parents) -> dict[int, int]:
+    """The longest chain of parents before each task. Parents have lower ids."""
+    layer: dict[int, int] = {}
+    for task in sorted(parents):
+        layer[task] = 1 + max((layer[i] for i in parents[task] if i in layer), default=-1)
+    return layer
 
 
 def layered(parents: Parents) -> dict[int, tuple[int, float]]:
@@ -77,9 +94,7 @@ def layered(parents: Parents) -> dict[int, tuple[int, float]]:
     A few sweeps put each task near the mean height of its neighbours, which is enough to untangle
     graphs of this size.
     """
-    layer: dict[int, int] = {}
-    for task in sorted(parents):
-        layer[task] = 1 + max((layer[i] for i in parents[task] if i in layer), default=-1)
+    layer = _layers(parents)
     columns: dict[int, list[int]] = {}
     for task in sorted(parents):
         columns.setdefault(layer[task], []).append(task)
