@@ -19,6 +19,7 @@ from services.cli.output import (
     explained,
     fail,
     out,
+    plain,
     print_json,
     race_table,
 )
@@ -134,7 +135,7 @@ def list_runs(
         total = "endless" if spec["tasks"] is None else f"{spec['tasks']:,}"
         table.add_row(
             run["run"],
-            run["name"],
+            plain(run["name"]),
             coloured(run["state"]),
             ago(run["created_at"]),
             "submitted" if submitted else total,

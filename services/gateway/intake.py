@@ -45,7 +45,11 @@ class Intake:
         bus, size = self._service.bus, self._service.settings.batch_tasks
         backlog = self._backlog(run)
         start = 0
-        while start < len(tasks) and await self._has_room(record, position, hold=start == 0):
+        while start < len(tasks):
+            if hindrance := await self._hindrance(record, position, hold=start == 0):
+                if start:
+                    break
+                raise HTTPException(429, hindrance, {"Retry-After": str(RETRY_SECONDS)})
             piece = take(tasks, slice(start, start + size))
             end = start + len(piece)
             cursor = Cursor(
@@ -68,12 +72,6 @@ class Intake:
             backlog.sent()
             position = position.after(batch, cursor, sequence)
             start = end
-        if start == 0:
-            raise HTTPException(
-                429,
-                f"run {run} has as many tasks on their way as it may have",
-                {"Retry-After": str(RETRY_SECONDS)},
-            )
         return Taken(
             run=run,
             accepted=start,
@@ -118,15 +116,18 @@ class Intake:
             self._backlogs[run] = Backlog(self._service.bus.stream, settings.lead_batches)
         return self._backlogs[run]
 
-    async def _has_room(self, record: RunRecord, position: Position, *, hold: bool) -> bool:
-        """Whether one more batch may go. The first of a request is held until it may."""
+    async def _hindrance(self, record: RunRecord, position: Position, *, hold: bool) -> str | None:
+        """Why one more batch may not go, if so. The first of a request is held until it may."""
         deadline = time.monotonic() + (HOLD_SECONDS if hold else 0.0)
         while True:
-            trained = not await self._untrained(record, position)
-            if trained and await self._backlog(record.run).room(record) > 0:
-                return True
+            if await self._untrained(record, position):
+                hindrance = f"the learners of run {record.run} are being pre-trained"
+            elif await self._backlog(record.run).room(record) > 0:
+                return None
+            else:
+                hindrance = f"run {record.run} has as many tasks on their way as it may have"
             if time.monotonic() >= deadline:
-                return False
+                return hindrance
             await asyncio.sleep(self._service.settings.tick.total_seconds())
 
     async def _untrained(self, record: RunRecord, position: Position) -> bool:

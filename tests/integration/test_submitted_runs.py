@@ -206,7 +206,9 @@ async def test_the_first_task_waits_for_pre_trained_models(
     await full_arena.schedulers("hybrid_ml")
     spec = {**SUBMITTED, "schedulers": ["hybrid_ml"]}
     run = await started(http, **spec, learning={"pretrain_tasks": 100, "forest": {"trees": 2}})
-    assert (await send(http, run, 0, rows(0, 5))).status_code == 429
+    refused = await send(http, run, 0, rows(0, 5))
+    assert refused.status_code == 429
+    assert "are being pre-trained" in refused.json()["detail"]
     await full_arena.start("trainer")
 
     async def taken() -> bool:

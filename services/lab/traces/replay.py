@@ -65,7 +65,7 @@ def run_spec(data: dict[str, Any], path: Path, mark: str) -> dict[str, Any]:
     if data.pop("tasks", None) is not None:
         raise ReplayError("tasks: the trace says how many there are; use --limit for fewer")
     label = str(data.get("name") or path.name)
-    data["name"] = f"{label[:80]} [{mark}]"
+    data["name"] = f"{label[:80]} #{mark}"
     data["workload"] = {**(data.get("workload") or {}), "source": "submitted"}
     return RunSpec.parse(data).model_dump(mode="json", exclude_unset=True)
 
@@ -75,7 +75,7 @@ def check_resumed(record: dict[str, Any], mark: str) -> int:
     run, spec = record["run"], record["spec"]
     if spec["workload"].get("source") != "submitted":
         raise ReplayError(f"run {run} generates its tasks: it was not started by a replay")
-    if not record["name"].endswith(f"[{mark}]"):
+    if not record["name"].endswith(f"#{mark}"):
         raise ReplayError(
             f"run {run} ({record['name']}) was started from another file, --format, --mapping or "
             "--limit: give the same again"
