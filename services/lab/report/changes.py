@@ -90,6 +90,12 @@ def said_of_settings(settings: dict[str, list[tuple[str, Any, Any]]]) -> list[st
 def said_of_changes(studies: dict[str, Study], changes: list[Change]) -> list[str]:
     texts = []
     for letter in list(studies)[1:]:
+        judged = {_judged(studies[each]) for each in ("A", letter)}
+        if len(judged) > 1:
+            texts.append(
+                f"{letter} judges {_judged(studies[letter]):,} tasks, A {_judged(studies['A']):,}: "
+                "total times, energies and makespans differ for that reason alone."
+            )
         own = [change for change in changes if change.letter == letter]
         if not own:
             texts.append(
@@ -121,6 +127,10 @@ def said_of_changes(studies: dict[str, Study], changes: list[Change]) -> list[st
         if all(c.test.p is None for c in own):
             texts.append(f"{letter} and A share one seed only: there are ratios, but no tests.")
     return texts
+
+
+def _judged(study: Study) -> int:
+    return study.experiment.tasks - study.experiment.judge_from
 
 
 def who(study: Study, change: Change) -> str:

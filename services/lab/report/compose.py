@@ -230,7 +230,8 @@ def _models(study: Study, numbered: dict[str, Figure]) -> list[Block]:
     table = Table([*(["Variant"] if many else []), *headers], rows,
                   text_columns=(0, 1) if many else (0,))  # fmt: skip
     text = Text(
-        "A fresh model ships only when it is not worse than the one in service on results that "
-        "neither has seen; the first of a run is trained on generated tasks before the run begins."
+        "A fresh forest ships only when it is not worse than the one in service on results that "
+        "neither has seen; the agent's networks ship as they learn. The first models of a run are "
+        "trained on generated tasks before it begins, unless its spec says otherwise."
     )
     return [text, table, *([numbered["models"]] if "models" in numbered else [])]

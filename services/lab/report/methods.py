@@ -60,7 +60,8 @@ def _statistics(study: Study) -> str:
         "gives the same tasks to every scheduler. Differences are paired t tests on the logarithm "
         "of the figure. In the table of tests p is corrected after Holm over all tests of the "
         "table; in sentences about who is best, over all pairs of schedulers of that variant and "
-        f"figure. {n} seeds are few; what is not told apart may still differ."
+        "figure; in sentences about a sweep, over all schedulers and figures held against each "
+        f"other. {n} seeds are few; what is not told apart may still differ."
     )
 
 

@@ -203,7 +203,8 @@ def _regret(study: Study, contest: Contest) -> list[str]:
 
 
 def _recovery(study: Study, contest: Contest) -> list[str]:
-    if study.experiment.judge_from == 0 or ORACLE not in contest.results:
+    # It is measured only where it is asked for; elsewhere "never" would be a false claim.
+    if "recovery" not in study.experiment.figures or ORACLE not in contest.results:
         return []
     texts, never, at_once = [], [], []
     for name in contest.best("total_time", contest.rivals):
@@ -219,11 +220,11 @@ def _recovery(study: Study, contest: Contest) -> list[str]:
             texts.append(f"{name} after {span} tasks{seeds}")
     parts = []
     if texts:
-        parts.append(f"Back within 10 % of the Oracle: {'; '.join(texts)}.")
+        parts.append(f"Back within 10 % of the Oracle (over the next tasks): {'; '.join(texts)}.")
     if at_once:
-        parts.append(f"{listed(at_once)} never left it.")
+        parts.append(f"Within it from the first judged task on: {listed(at_once)}.")
     if never:
-        parts.append(f"Not once within 10 % over the judged tasks: {listed(never)}.")
+        parts.append(f"In no seed within 10 %: {listed(never)}.")
     return [" ".join(parts)] if parts else []
 
 

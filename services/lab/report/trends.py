@@ -8,12 +8,18 @@ from services.lab.report.data import Study
 from services.lab.report.findings import Contest, Findings
 from services.lab.report.text import GENERAL, OVERLOADED, Sentence, told_apart
 from services.lab.report.wording import interval, listed, number, times
-from services.lab.statistics import ratio
+from services.lab.statistics import PairedTest, corrected, paired_test, ratio
 
 # What the reference claims of an agent that adapts against a forest that does not.
 CLAIMED_RATIO = 6.0
 
-_NAMES = {"total_time": "total time", "total_energy": "energy", "total_cost": "cost"}
+# Figures that are held against each other from one end of a sweep to the other.
+_SWEPT = {
+    "total_time": "total time",
+    "avg_turnaround": "mean turnaround",
+    "total_energy": "energy",
+    "total_cost": "cost",
+}
 
 
 def overall(study: Study, findings: Findings) -> list[Sentence]:
@@ -91,47 +97,45 @@ def _fastest_everywhere(findings: Findings) -> list[Sentence]:
 
 
 def _sweep(study: Study, findings: Findings) -> list[Sentence]:
+    """From one end of the axis to the other: paired by seed, Holm over all that is looked at."""
     if not study.is_sweep or len(findings.contests) < 2:
         return []
     axis = study.experiment.axis or "the setting"
     first, last = findings.contests[0], findings.contests[-1]
     span = f"From {axis} = {_place(first.value)} to {_place(last.value)}"
-    texts, constant = [], []
-    for name in first.results:
-        if name not in last.results:
-            continue
-        changes, measured = _changes(study, first, last, name)
-        if changes:
-            texts.append(f"{span}, {name} changes: {'; '.join(changes)}{_gpu(first, last, name)}.")
-        elif measured:
-            constant.append(name)
-    found = [Sentence("sweep", "", text) for text in texts]
-    if constant:
-        what = listed([*_NAMES.values()])
-        text = f"{span}, the data show no change of {what} for {listed(constant)}."
-        found.append(Sentence("sweep", "", text))
-    return found + _overloaded_from(axis, findings)
+    names = [name for name in first.results if name in last.results]
+    tested: list[tuple[str, PairedTest]] = []
+    for figure in _SWEPT:
+        for name in names:
+            before, after = (study.of(c.variant, name, figure) for c in (first, last))
+            test = paired_test((name, name), after, before)
+            if test is not None and test.p is not None:
+                tested.append((figure, test))
+    adjusted = corrected([test for _, test in tested])
+    found = _overloaded_from(axis, findings)
+    for figure, shown in _SWEPT.items():
+        own = [t for (f, _), t in zip(tested, adjusted, strict=True) if f == figure]
+        changed = [f"{t.first} {times(t.ratio)}" for t in own if t.significant]
+        same = [t.first for t in own if not t.significant]
+        if changed:
+            text = f"{span}, {shown} becomes: {'; '.join(changed)} what it was."
+            text += f" The data show no change for {listed(same)}." if same else ""
+            found.append(Sentence("sweep", "", text))
+        elif same:
+            text = f"{span}, the data show no change of {shown} for any scheduler."
+            found.append(Sentence("sweep", "", text))
+    return found + _gpu_shares(span, first, last, names)
 
 
-def _changes(study: Study, first: Contest, last: Contest, name: str) -> tuple[list[str], bool]:
-    """Ratios last/first whose interval leaves out 1, and whether there was any interval."""
-    changes, measured = [], False
-    for figure, shown in _NAMES.items():
-        before = study.of(first.variant, name, figure)
-        found = ratio(study.of(last.variant, name, figure), before)
-        if found is None or found.low is None or found.high is None:
-            continue
-        measured = True
-        if (found.low > 1 or found.high < 1) and abs(found.mean - 1) > 1e-9:
-            changes.append(f"{shown} {times(found)}")
-    return changes, measured
-
-
-def _gpu(first: Contest, last: Contest, name: str) -> str:
-    before, after = first.results[name]["gpu_share"], last.results[name]["gpu_share"]
-    if before is None or after is None or abs(before.mean - after.mean) < 0.005:
-        return ""
-    return f"; its share on GPUs goes from {before.mean:.2f} to {after.mean:.2f}"
+def _gpu_shares(span: str, first: Contest, last: Contest, names: list[str]) -> list[Sentence]:
+    moved = []
+    for name in names:
+        before, after = first.results[name]["gpu_share"], last.results[name]["gpu_share"]
+        if before and after and abs(before.mean - after.mean) >= 0.01:
+            moved.append(f"{name} {before.mean:.2f} to {after.mean:.2f}")
+    if not moved:
+        return []
+    return [Sentence("sweep", "", f"{span}, the mean share on GPUs goes: {'; '.join(moved)}.")]
 
 
 def _overloaded_from(axis: str, findings: Findings) -> list[Sentence]:

@@ -73,6 +73,13 @@ def test_only_shared_seeds_are_paired(tmp_path: Path) -> None:
     assert ["seeds", [1, 2, 3], [8, 9]] in found["settings"]["C"]
 
 
+def test_other_numbers_of_tasks_are_pointed_out(tmp_path: Path) -> None:
+    first = folder_of(tmp_path / "a", FEW)
+    second = folder_of(tmp_path / "b", FEW, judge_from=500)
+    said = " ".join(compared(tmp_path, first, second)["summary"])
+    assert "B judges 1,500 tasks, A 2,000" in said
+
+
 def test_one_folder_cannot_be_compared(tmp_path: Path) -> None:
     with pytest.raises(ExperimentError, match="two folders"):
         report.write_comparison([tmp_path], tmp_path / "out")

@@ -130,7 +130,7 @@ def _shipments(axes: Axes, context: Context, variant: str) -> None:
     for i, name in enumerate(names):
         keep = (models["seed"] == first) & (models["name"] == name)
         keep &= np.array([bool(shipped) for shipped in models["shipped"]])
-        at = np.asarray(models["last_task"][keep], dtype=float)
+        at = np.nan_to_num(np.asarray(models["last_task"][keep], dtype=float))
         axes.plot(
             np.maximum(at, 0), np.full(len(at), 0.02 + 0.035 * i), "|", markersize=4.5,
             markeredgewidth=0.7, color=context.palette.colour(name),

@@ -36,7 +36,7 @@ def graph(context: Context) -> Drawing | None:
     drawn = drawn[:4]
     if not drawn:
         return None
-    canvas, axes = panels(len(drawn), 3.4, columns=1)
+    canvas, axes = panels(len(drawn), 3.4, columns=min(len(drawn), 2))
     notes = []
     for panel, (variant, parents) in zip(axes, drawn, strict=True):
         shown = connected(parents)

@@ -22,7 +22,8 @@ def models(context: Context) -> Drawing | None:
         for rows in found.values():
             for seed in sorted(set(rows["seed"])):
                 keep = (rows["name"] == name) & (rows["seed"] == seed)
-                at = np.asarray(rows["last_task"][keep], dtype=float)
+                # Made before the first task, it has learned from none of the run.
+                at = np.nan_to_num(np.asarray(rows["last_task"][keep], dtype=float))
                 order = np.argsort(at, kind="stable")
                 at = np.maximum(at[order], 0)
                 ships = np.array([bool(s) for s in rows["shipped"][keep]], dtype=bool)[order]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
+from numpy.lib.stride_tricks import sliding_window_view
 
 from services.lab.report.data import ORACLE
 from services.lab.report.figures.canvas import (
@@ -42,10 +43,11 @@ def recovery(context: Context) -> Drawing | None:
         if len(rows) > 1:
             axes[2 * i].set_title(context.study.label(variant))
     note = (
-        f"Left: execution time over the Oracle's in a moving window of about {_WINDOW} tasks, "
+        f"Left: execution time over the Oracle's in the {_WINDOW} tasks or so from there on, "
         "geometric mean over seeds, counted from the first judged task; the shaded strip is within "
-        "10 % of the Oracle. Right: judged tasks until a scheduler is within 10 %, a point for "
-        "each seed; a cross in the strip on the right is a seed in which it never was."
+        "10 % of the Oracle. Right: judged tasks until a scheduler is within 10 % over the tasks "
+        "that follow, a point for each seed; a cross in the strip on the right is a seed in which "
+        "it never was."
     )
     if len(context.study.variants) > len(rows):
         note += f" The first {len(rows)} variants that have it are drawn."
@@ -53,19 +55,18 @@ def recovery(context: Context) -> Drawing | None:
 
 
 def _ratios(course: Course, start: int) -> tuple[Floats, Floats] | None:
-    """Tasks since the first judged one, and the ratio over the window that ends there."""
+    """Tasks since the first judged one, and the ratio over the window that begins there."""
     after = course.first >= start
     if not after.any():
         return None
     time, oracle = course.time[:, after], course.oracle[:, after]
     length = float(np.median(course.end - course.first))
-    window = max(1, round(_WINDOW / max(length, 1.0)))
-    sums = [np.cumsum(part, axis=1) for part in (time, oracle)]
-    for part in sums:
-        part[:, window:] -= part[:, :-window].copy()
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.exp(np.log(sums[0] / sums[1]).mean(axis=0))
-    return course.end[after] - start, ratio
+    window = min(max(1, round(_WINDOW / max(length, 1.0))), time.shape[1])
+    sums = [sliding_window_view(part, window, axis=1).sum(axis=2) for part in (time, oracle)]
+    if not (sums[0] > 0).all() or not (sums[1] > 0).all():
+        return None
+    ratio = np.exp(np.log(sums[0] / sums[1]).mean(axis=0))
+    return course.first[after][: len(ratio)] - start, ratio
 
 
 def _draw_ratios(axes: Axes, context: Context, curves: dict[str, tuple[Floats, Floats]]) -> None:
@@ -79,7 +80,7 @@ def _draw_ratios(axes: Axes, context: Context, curves: dict[str, tuple[Floats, F
     for name, (tasks, ratio) in curves.items():
         axes.plot(tasks, ratio, color=context.palette.colour(name))
         ends.append((name, float(ratio[-1]), context.palette.colour(name)))
-    axes.set_xlim(0, max(float(tasks[-1]) for tasks, _ in curves.values()))
+    axes.set_xlim(0, max(1.0, *(float(tasks[-1]) for tasks, _ in curves.values())))
     label_ends(axes, ends)
     axes.set_xlabel("Judged tasks")
     axes.set_ylabel("Execution time over the Oracle's")
