@@ -72,6 +72,8 @@ class Intake:
             backlog.sent()
             position = position.after(batch, cursor, sequence)
             start = end
+        if position.cursor.ended:
+            self._backlogs.pop(run, None)
         return Taken(
             run=run,
             accepted=start,
