@@ -254,6 +254,32 @@ def test_nothing_measured_at_all_is_still_a_report(tmp_path: Path) -> None:
     page_of(folder / "report.html")
 
 
+class Broken(Synthetic):
+    """The baseline did nothing at all, another has no makespan."""
+
+    def _outcome(self, who: dict[str, Any]) -> dict[str, Any]:
+        row = super()._outcome(who)
+        if who["scheduler"] == "greedy":
+            row |= dict.fromkeys(("total_time", "avg_time", "total_energy", "total_cost"), 0.0)
+        if who["scheduler"] == "random":
+            row |= dict.fromkeys(("makespan", "bound", "p95_turnaround"))
+        return row
+
+
+def test_zeros_nulls_and_a_scheduler_in_one_variant_only(tmp_path: Path) -> None:
+    def factors(variant: str) -> dict[str, float]:
+        return {n: f for n, f in SIX.items() if variant == "a" or n != "rl_agent"}
+
+    experiment = declare(
+        variants={"a": {"value": 0}, "b": {"value": 5}}, seeds=(1, 2), tasks=60, judge_from=59
+    )
+    broken = Broken(experiment, factors, wait=lambda v, n: 0.0, sample=30, stretches=20)
+    files = report.write(broken.write(tmp_path), dpi=DPI)
+    assert "speedup.png" not in {file.name for file in files}
+    assert "nan" not in (tmp_path / "report.json").read_text().lower()
+    page_of(tmp_path / "report.html")
+
+
 HOSTILE = '<script>alert("x")</script> & $\\alpha$ {{ 7*7 }} 日本'
 
 

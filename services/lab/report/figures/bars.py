@@ -149,7 +149,10 @@ def _draw_bounds(axes: Axes, contest: Contest) -> None:
 def speedup(context: Context) -> Drawing | None:
     baseline = context.study.experiment.baseline
     contests = [c for c in context.findings.contests if c.variant in context.variants]
-    contests = [c for c in contests if baseline in c.results and len(c.results) > 1]
+    # A baseline that took no time at all (every task failed) gives no ratio.
+    contests = [
+        c for c in contests if sum(result.speedup is not None for result in c.results.values()) > 1
+    ]
     if not contests:
         return None
     order = context.study.schedulers()
