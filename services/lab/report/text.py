@@ -79,8 +79,9 @@ def _time(contest: Contest) -> list[str]:
     best = ranked[0]
     result = contest.results[best]
     shown = quantity(result["total_time"], "s")
-    aside = " but the Oracle" if ORACLE in contest.results else ""
-    text = f"{best} has the least total execution time of all{aside}: {shown}"
+    text = (
+        f"{best} has the least total execution time{_of_all(contest, best, 'total_time')}: {shown}"
+    )
     if best != ORACLE and result.over_oracle is not None:
         text += f", {times(result.over_oracle)} that of the Oracle"
     if len(ranked) == 1:
@@ -95,6 +96,12 @@ def _time(contest: Contest) -> list[str]:
         return [f"{text}. The next, {second}, takes {effect(test)}."]
     tied = [n for n in ranked[1:] if not told_apart(contest.test("total_time", n, best))]
     return [f"{text}. But the data do not tell it from {listed(tied)}; {_apart(test)}."]
+
+
+def _of_all(contest: Contest, best: str, figure: str) -> str:
+    """Whether the Oracle has even less: it need not, of energy or when tasks fail."""
+    above = ORACLE in contest.results and contest.mean(ORACLE, figure) <= contest.mean(best, figure)
+    return " of all but the Oracle" if above else " of all"
 
 
 def _apart(test: PairedTest) -> str:
@@ -165,7 +172,7 @@ def _trade_off(contest: Contest, figure: str, what: str, unit: str) -> list[str]
     if len(ranked) < 2 or contest.mean(ranked[-1], figure) == 0:
         return []
     least, first = ranked[0], contest.best("total_time", contest.rivals)[0]
-    aside = " of all but the Oracle" if ORACLE in contest.results else ""
+    aside = _of_all(contest, least, figure)
     text = (
         f"{least} spends the least {what}{aside}: {quantity(contest.results[least][figure], unit)}"
     )

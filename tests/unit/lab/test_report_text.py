@@ -49,6 +49,16 @@ def test_the_oracle_is_never_called_the_fastest_scheduler(tmp_path: Path) -> Non
     assert "oracle has the least" not in text
 
 
+def test_the_oracle_need_not_spend_the_least_energy(tmp_path: Path) -> None:
+    frugal = Synthetic(
+        declare(), noise=0.01, energy=lambda variant, name: 20.0 if name == "random" else 40.0
+    )
+    text, _, _ = said(tmp_path, frugal)
+    # 20 J a second of the Oracle's 109 s; 40 for everyone else, and 5.2 / 1.4 of the time.
+    assert "random spends the least energy of all: 2,180 J" in text
+    assert "0.500 times [0.500, 0.500] what greedy spends, in 3.7" in text
+
+
 def test_equal_schedulers_are_not_told_apart(tmp_path: Path) -> None:
     text, _, findings = said(
         tmp_path, Synthetic(declare(), {"oracle": 1.0, "greedy": 1.4, "random": 1.4}, noise=0.05)
