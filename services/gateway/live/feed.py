@@ -199,6 +199,7 @@ class Feed:
             used = self._race.utilization()
             rows = self._race.comparison(client.weights)
             self._sent_rows.setdefault(client.weights, {row["name"]: row for row in rows})
+            self._sent_use = self._sent_use or used
             self._snapshots[client.weights] = fitted(
                 {
                     **self._update(used, used),
