@@ -68,7 +68,7 @@ async def state_of(http: httpx.AsyncClient, run: str, state: str) -> dict[str, A
         found = (await http.get(f"/api/runs/{run}")).json()
         return found if found["state"] == state else None
 
-    return dict(await eventually(look, f"run {run} {state}"))
+    return dict(await eventually(look, f"run {run} {state}", seconds=60))
 
 
 async def completed(http: httpx.AsyncClient, **spec: Any) -> str:

@@ -16,6 +16,7 @@ MUTATING = [
     ("POST", "/api/pause"),
     ("POST", "/api/resume"),
     ("POST", "/api/tasks"),
+    ("POST", "/api/runs/{run}/tasks"),
     ("POST", "/api/models/{run}/{name}/rollback"),
     ("DELETE", "/api/history"),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +164,9 @@ async def test_a_redelivery_doubles_nothing_however_it_is_grouped(
     await arena.stop(recorder)
     for stream in (*_STREAMS, subjects.EVENTS, subjects.RUNS_STREAM):
         await arena.stream.delete_consumer(stream, subjects.RECORDER_DURABLE)
-    again = await arena.start("recorder", record_messages=grouping)
+    # Patient: on a busy machine a slow insert must not look like a lost one.
+    patience = timedelta(seconds=30)
+    again = await arena.start("recorder", record_messages=grouping, ack_wait=patience)
     await recorded(arena)
     stored = again.registry.get_sample_value
     assert stored("hybrid_stored_rows_total", {"table": "scheduler_results"}) == 60

@@ -83,9 +83,11 @@ async def test_results_that_come_while_a_learner_is_prepared_are_learned_from(
     await arena.start("generator", pretrain_patience=timedelta(seconds=0.1))
     await started(arena, "trainer", "simulator")
     await arena.schedulers("oracle", "hybrid_ml", "rl_agent")
-    rule = learning(10_000, forest={"trees": 300, "tolerance": 100.0, "window": 50_000})
+    rule = learning(10_000, forest={"trees": 50, "tolerance": 100.0, "window": 50_000})
     names = ["oracle", FOREST, AGENT]
     run = await arena.run(schedulers=names, pace=300, learning=rule)
+    await reached(arena, run, FOREST, 1)
+    assert await arena.tasks_sent(run) > 0
     forest = (await reached(arena, run, FOREST, 2)).manifest
     assert forest.first_task == -1
     assert forest.trained_on == 10_000 + forest.last_task + 1
