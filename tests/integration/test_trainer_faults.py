@@ -81,7 +81,9 @@ async def test_results_that_come_while_a_learner_is_prepared_are_learned_from(
 ) -> None:
     """The stream starts without the models here, long before a slow pre-training ends."""
     await arena.start("generator", pretrain_patience=timedelta(seconds=0.1))
-    await started(arena, "trainer", "simulator")
+    # Patient: what comes again because it was slow is learned from again.
+    await arena.start("trainer", ack_wait=timedelta(seconds=30))
+    await arena.start("simulator")
     await arena.schedulers("oracle", "hybrid_ml", "rl_agent")
     rule = learning(10_000, forest={"trees": 50, "tolerance": 100.0, "window": 50_000})
     names = ["oracle", FOREST, AGENT]
