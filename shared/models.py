@@ -1,6 +1,7 @@
 """How a model travels: one message with its manifest, checked by whoever takes it into service.
 
-`models.<run>.<name>` holds the newest versions; the last message is the one in service. Manifest
+`models.<run>.<name>` holds the newest versions; the last message is the one in service. The first
+version is kept beside them, for comparisons with what never learned again. Manifest
 and model are one message, so a worker can never see one without the other, and publishing is a
 compare-and-set, so a version is shipped once. Both formats (ONNX, safetensors) are data: loading
 them runs no code.
@@ -72,23 +73,30 @@ def read(subject: str, headers: dict[str, Any] | None, body: bytes, sequence: in
 
 async def newest(bus: Bus, run: str, name: str) -> Model | None:
     """The model in service. Refused ones are passed over by whoever asks, not here."""
-    message = await _last(bus, run, name)
+    return await _read_last(bus, subjects.model(run, name), subjects.model(run, name))
+
+
+async def first(bus: Bus, run: str, name: str) -> Model | None:
+    """Version 1, however long ago it was."""
+    return await _read_last(bus, subjects.first_model(run, name), subjects.model(run, name))
+
+
+async def _read_last(bus: Bus, place: str, subject: str) -> Model | None:
+    message = await _last(bus, place)
     if message is None:
         return None
-    return read(subjects.model(run, name), message.headers, message.data or b"", message.seq or 0)
+    return read(subject, message.headers, message.data or b"", message.seq or 0)
 
 
 async def last_sequence(bus: Bus, run: str, name: str) -> int:
     """The place of the newest message, readable or not; 0 if there is none."""
-    message = await _last(bus, run, name)
+    message = await _last(bus, subjects.model(run, name))
     return 0 if message is None else message.seq or 0
 
 
-async def _last(bus: Bus, run: str, name: str) -> RawStreamMsg | None:
+async def _last(bus: Bus, subject: str) -> RawStreamMsg | None:
     with suppress(nats.js.errors.NotFoundError):
-        return await bus.stream.get_last_msg(
-            subjects.MODELS, subjects.model(run, name), direct=True
-        )
+        return await bus.stream.get_last_msg(subjects.MODELS, subject, direct=True)
     return None
 
 
@@ -119,13 +127,23 @@ async def version(bus: Bus, run: str, name: str, number: int) -> Model:
 async def ship(bus: Bus, manifest: Manifest, body: bytes, *, after: int) -> int:
     """Put a model into service behind the one at `after`; returns its place. Conflict means that
     somebody else has shipped meanwhile."""
+    headers = {MANIFEST: manifest.model_dump_json()}
+    name = f"model.{manifest.run}.{manifest.name}"
+    if manifest.version == 1:
+        await bus.publish(
+            subjects.first_model(manifest.run, manifest.name),
+            body,
+            stream=subjects.MODELS,
+            message_id=f"{name}.first",
+            headers=headers,
+        )
     return await bus.publish(
         subjects.model(manifest.run, manifest.name),
         body,
         stream=subjects.MODELS,
-        message_id=f"model.{manifest.run}.{manifest.name}.{manifest.version}",
+        message_id=f"{name}.{manifest.version}",
         after=after,
-        headers={MANIFEST: manifest.model_dump_json()},
+        headers=headers,
     )
 
 

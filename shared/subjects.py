@@ -52,6 +52,11 @@ def model(run: str, name: str) -> str:
     return f"models.{run}.{name}"
 
 
+def first_model(run: str, name: str) -> str:
+    """Version 1 once more, for good: newer ones never push it out."""
+    return f"models.{run}.{name}-first"
+
+
 def event(kind: str) -> str:
     return f"events.{kind}"
 

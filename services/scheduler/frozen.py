@@ -11,4 +11,4 @@ class FrozenForest(HybridMl):
     """
 
     name = "frozen_forest"
-    version = 1
+    frozen = True

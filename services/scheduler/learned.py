@@ -33,7 +33,7 @@ class LearnedPolicy(Policy):
     """A policy with a model. Subclasses say which learner's, how to open it and how to use it."""
 
     learner: ClassVar[str]
-    version: ClassVar[int | None] = None  # a fixed one, for comparisons; None: always the newest
+    frozen: ClassVar[bool] = False  # the first model for ever, for comparisons
 
     @abstractmethod
     def open(self, body: bytes) -> Any:
@@ -75,13 +75,15 @@ class Shelf:
 
     async def newest(self, run: str) -> Opened | None:
         place = self._place(run)
+        if self._policy.frozen and place.opened is not None:
+            return place.opened
         due = time.monotonic() - place.looked_at > LOOK_AGAIN_SECONDS
         if due:
             place.looked_at = time.monotonic()
         if due or place.opened is None:
             await self._look(run)
-        if due and place.opened is None:
-            # The newest was refused, or is not the version that is wanted: one before it.
+        if due and place.opened is None and not self._policy.frozen:
+            # The newest was refused: one before it.
             for model in reversed(await models.stored(self._bus, run, self._policy.learner)):
                 await self.take(model)
                 if place.opened is not None:
@@ -89,8 +91,9 @@ class Shelf:
         return place.opened
 
     async def _look(self, run: str) -> None:
+        find = models.first if self._policy.frozen else models.newest
         try:
-            if model := await models.newest(self._bus, run, self._policy.learner):
+            if model := await find(self._bus, run, self._policy.learner):
                 await self.take(model)
         except ModelRefused as error:
             await self._refuse(run, str(error), "unreadable")
@@ -106,7 +109,7 @@ class Shelf:
         """Put a model into service if it is newer than the one that is: versions only rise."""
         manifest = model.manifest
         place = self._place(manifest.run)
-        if self._policy.version is not None and manifest.version != self._policy.version:
+        if self._policy.frozen and manifest.version > 1:
             return
         if place.opened is not None and place.opened.version >= manifest.version:
             return

@@ -386,14 +386,15 @@ class TestShelf:
         assert len(shelf._places) == learned.KEPT_RUNS
         assert (await shelf.decide("run0", one_task(), ONE_TREE)).model_version == 1
 
-    async def test_a_fixed_version_is_found_behind_newer_ones(self, bus: Bus) -> None:
+    async def test_the_first_model_is_found_long_after_it_was_pushed_out(self, bus: Bus) -> None:
         shelf = Shelf(FrozenForest(), bus)
-        for version in (1, 2, 3):
-            await shipped(bus, version, always(version / 4))
+        await shipped(bus, 1, always(0.25))
+        for version in range(2, subjects.KEPT_VERSIONS + 3):
+            await shipped(bus, version, always(0.5))
         said = await shelf.decide(RUN, one_task(), ONE_TREE)
         assert (said.model_version, said.gpu_fraction.tolist()) == (1, [0.25])
 
-    async def test_a_fixed_version_is_never_exchanged(
+    async def test_a_frozen_model_is_never_exchanged(
         self, bus: Bus, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(learned, "LOOK_AGAIN_SECONDS", 0.0)
