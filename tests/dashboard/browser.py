@@ -40,7 +40,7 @@ class Viewer:
         self.page = page
         self.url = url
         self.complaints: list[str] = []
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(30_000)
         page.on("console", self._heard)
         page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
 
@@ -66,18 +66,27 @@ class Viewer:
         rows: list[dict[str, Any]] = widget.locator("tbody tr").evaluate_all(READ_ROWS)
         return rows
 
+    def matrix(self, name: str) -> dict[tuple[str, str], float]:
+        """The cells of a widget that is a matrix, by row and column."""
+        widget = self.widget(name)
+        widget.locator("[data-column]").first.wait_for()
+        cells = widget.locator("tr[data-row]").evaluate_all(READ_CELLS)
+        found = {(row, column): value for row, column, value in cells}
+        assert len(found) == len(cells)
+        return found
+
     def wait_until(
         self,
         condition: Callable[[], bool],
         seen: Callable[[], Any] | None = None,
-        seconds: int = 20,
+        seconds: int = 40,
     ) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, f"not reached; seen: {seen() if seen else ''}"
             self.page.wait_for_timeout(200)
 
-    def wait_for_state(self, state: str, seconds: float = 20) -> None:
+    def wait_for_state(self, state: str, seconds: float = 40) -> None:
         self.page.locator(f'[data-testid="connection"][data-state="{state}"]').wait_for(
             timeout=seconds * 1000
         )
@@ -92,4 +101,9 @@ READ_ROWS = """
         }
         return {...found, ...row.dataset};
     })
+"""
+
+READ_CELLS = """
+    rows => rows.flatMap(row => [...row.querySelectorAll("[data-column]")].map(
+        cell => [row.dataset.row, cell.dataset.column, Number(cell.dataset.value)]))
 """

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.dashboard.browser import DESK, Viewer, chromium
-from tests.e2e.arena import RULES, ArenaProcess
+from tests.e2e.arena import QUICK, RULES, ArenaProcess
 
 PLUGGED_IN = """
 import numpy as np
@@ -43,7 +43,12 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArenaProcess]:
 def run(arena: ArenaProcess) -> str:
     """A finished one: what is shown of it stays as it is."""
     run = arena.start_run(
-        tasks=TASKS, pace="max", seed=11, schedulers=EVERYBODY, name="the finished one"
+        tasks=TASKS,
+        pace="max",
+        seed=11,
+        schedulers=EVERYBODY,
+        learning=QUICK,
+        name="the finished one",
     )
     arena.complete(run)
     return run

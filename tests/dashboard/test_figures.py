@@ -109,12 +109,7 @@ def test_the_pareto_front_is_marked(viewer: Viewer, arena: ArenaProcess, run: st
 
 def test_wins_and_losses(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
     viewer.open("arena", run=run)
-    widget = viewer.widget("wins")
-    widget.locator("[data-column]").first.wait_for()
-    shown = widget.locator("tr[data-row]").evaluate_all(
-        "rows => rows.flatMap(row => [...row.querySelectorAll('[data-column]')].map("
-        "cell => [row.dataset.row, cell.dataset.column, Number(cell.dataset.value)]))"
-    )
+    shown = viewer.matrix("wins")
     pairs = arena.sql(
         "SELECT a.scheduler AS one, b.scheduler AS other, "
         "countIf(a.time < b.time - 1e-9) / count() AS won "
@@ -124,8 +119,8 @@ def test_wins_and_losses(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
     )
     expected = {(row["one"], row["other"]): row["won"] for row in pairs}
     assert len(shown) == len(expected) == len(EVERYBODY) * (len(EVERYBODY) - 1)
-    for row, column, won in shown:
-        assert won == near(expected[row, column], abs=1e-9)
+    for pair, won in shown.items():
+        assert won == near(expected[pair], abs=1e-9)
 
 
 def test_totals_so_far(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
@@ -223,13 +218,7 @@ def test_gpu_and_cpu_time(viewer: Viewer, arena: ArenaProcess, run: str) -> None
 
 def test_correlations(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
     viewer.open("arena", run=run)
-    widget = viewer.widget("correlation")
-    widget.locator("[data-column]").first.wait_for()
-    shown = widget.locator("tr[data-row]").evaluate_all(
-        "rows => rows.flatMap(row => [...row.querySelectorAll('[data-column]')].map("
-        "cell => [row.dataset.row, cell.dataset.column, Number(cell.dataset.value)]))"
-    )
-    found = {(row, column): value for row, column, value in shown}
+    found = viewer.matrix("correlation")
     (stored,) = arena.sql(
         "SELECT corr(size, time) AS size_time, corr(compute_intensity, gpu_fraction) AS moved, "
         "corr(memory_required, energy) AS memory_energy "

@@ -9,12 +9,12 @@ import pytest
 
 from tests.dashboard.browser import Viewer
 from tests.dashboard.conftest import EVERYBODY
-from tests.e2e.arena import ArenaProcess
+from tests.e2e.arena import QUICK, ArenaProcess
 
 
 @pytest.fixture
 def live(arena: ArenaProcess) -> Iterator[str]:
-    run = arena.start_run(pace=50, seed=12, schedulers=EVERYBODY)
+    run = arena.start_run(pace=50, seed=12, schedulers=EVERYBODY, learning=QUICK)
     arena.wait_for(run, lambda seen: seen["tasks_processed"] > 0)
     yield run
     arena.http.post("/api/simulation/stop", params={"run": run})

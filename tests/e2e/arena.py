@@ -23,6 +23,9 @@ HYBRID = str(Path(sys.executable).parent / "hybrid")
 # The schedulers that do not learn: what they decide is the same every time.
 RULES = ("cpu_only", "gpu_only", "greedy", "oracle", "random", "round_robin")
 
+# For `learning` of a spec: small enough to learn in a test, large enough to learn something.
+QUICK = {"agent": {"pretrain_steps": 400, "hidden": 64}}
+
 # Everything of a result but its run and how it was batched; floats by their bits.
 FINGERPRINT = """
     SELECT scheduler, count() AS results, uniqExact(task_id) AS tasks,

@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 import pytest
 
-from tests.e2e.arena import RULES, ArenaProcess, hybrid
+from tests.e2e.arena import QUICK, RULES, ArenaProcess, hybrid
 
 LEARNERS = {"hybrid_ml", "rl_agent"}
 
@@ -87,7 +87,9 @@ def test_oracle_is_never_slower_on_any_task(
 
 def test_a_paused_run_stays_paused_over_a_restart_of_everything(tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    first = ArenaProcess(folder, "--pace", "200", "--seed", "9")
+    spec = tmp_path / "quick.json"
+    spec.write_text(json.dumps({"pace": 200, "seed": 9, "learning": QUICK}))
+    first = ArenaProcess(folder, "--spec", str(spec))
     run = first.announced["run"]
     first.wait_for(run, lambda status: status["tasks_processed"] > 50)
     paused = hybrid("run", "pause", "--data-dir", str(folder))

@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.arena import ArenaProcess
+from tests.e2e.arena import QUICK, ArenaProcess
 
 pytestmark = pytest.mark.timeout(400)
 
 COMPETITORS = ("oracle", "greedy", "hybrid_ml", "rl_agent")
-# Small enough to learn in a test, large enough to learn something.
-QUICK = {"agent": {"pretrain_steps": 400, "hidden": 64}}
 
 
 @pytest.fixture
