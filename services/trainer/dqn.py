@@ -31,9 +31,9 @@ from shared.tasks import Floats, Integers, Tasks
 
 STATES = 3
 
-# An error this far above the usual one is none to be surprised about, in units of a usual reward.
+# An error this far above the usual one is none to be surprised about: a ratio of 1.2 or so.
 SMALL_ERROR = 0.2
-ERROR_SMOOTHING = 0.02
+ERROR_SMOOTHING = 0.005  # by each result
 
 
 class DuelingNetwork(nn.Module):
@@ -167,6 +167,10 @@ class Dqn:
             generated = np.full(len(tasks), -1)
             self.replay.add(generated, state, np.full(len(tasks), action), paid / self.scale)
         self.learn(self.spec.learning.agent.pretrain_steps)
+        known = len(self.replay)
+        self.usual_error = self._error(
+            self.replay.state[:known], self.replay.action[:known], self.replay.reward[:known]
+        )
 
     def remember(self, results: Results) -> float:
         """Take in results of the agent's own decisions; returns the learning steps they ask for.
@@ -190,17 +194,14 @@ class Dqn:
     def _is_surprised(self, state: Matrix, action: NDArray[np.int64], paid: Floats) -> bool:
         """Whether the rewards are far from what was expected: then the world has changed, and it
         pays to try more and to learn more for a while, from what came since."""
-        with torch.no_grad():
-            expected = self.policy(torch.from_numpy(state)).numpy()
-        off = np.abs(expected[np.arange(len(paid)), action] - paid)
-        # Of a huge task's reward the same share is no surprise.
-        error = float((off / np.maximum(np.abs(paid), 1.0)).mean())
+        error = self._error(state, action, paid)
         rule = self.spec.learning.agent
         if self.usual_error is None:
             self.usual_error = error
         surprised = error > rule.surprise * self.usual_error + SMALL_ERROR
         # A shock must not become the usual thing at once.
-        self.usual_error += ERROR_SMOOTHING * (min(error, 3 * self.usual_error) - self.usual_error)
+        weight = 1 - (1 - ERROR_SMOOTHING) ** len(paid)
+        self.usual_error += weight * (min(error, 3 * self.usual_error) - self.usual_error)
         if surprised and self.calm:
             self.recent = 0
         if surprised:
@@ -208,6 +209,14 @@ class Dqn:
         else:
             self.exploration *= 0.5 ** (len(paid) / rule.calm_down)
         return surprised
+
+    def _error(self, state: Matrix, action: NDArray[np.int64], paid: Floats) -> float:
+        """How far rewards are from what is expected, on average: as a ratio, or the few huge tasks
+        would drown all others."""
+        with torch.no_grad():
+            expected = self.policy(torch.from_numpy(state)).numpy()[np.arange(len(paid)), action]
+        off = np.log1p(np.maximum(-expected, 0.0)) - np.log1p(np.maximum(-paid, 0.0))
+        return float(np.abs(off).mean())
 
     @property
     def calm(self) -> bool:
