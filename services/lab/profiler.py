@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 from services.lab import accelerator
 from services.lab.accelerator import Device, Work
 from services.lab.profile import VERSION, Cpu, Gpu, Machine, Product, Profile, Timing, Transfer
+from services.lab.provenance import cpu_model
 
 # A clock that is read too often measures itself: short work is repeated until a sample is this
 # long.
@@ -200,7 +201,7 @@ def _machine() -> Machine:
     described = (own.get("internal_api"), own.get("version"), own.get("architecture"))
     return Machine(
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
-        cpu=_cpu_name(),
+        cpu=cpu_model(),
         cores=cores,
         memory_mb=round(psutil.virtual_memory().total / 1e6),
         cache_mb=_cache_mb(),
@@ -210,14 +211,6 @@ def _machine() -> Machine:
         environment={name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
         busy_before=psutil.cpu_percent(interval=0.3) / 100,
     )
-
-
-def _cpu_name() -> str:
-    try:
-        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
-    except OSError:
-        found = None
-    return found[1].strip() if found else platform.processor() or platform.machine()
 
 
 def _cache_mb() -> float:

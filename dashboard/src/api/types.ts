@@ -31,6 +31,7 @@ export interface RunSpec {
   };
   learning: { pretrain_tasks: number; energy_weight: number; [field: string]: unknown };
   workload: {
+    source?: "generated" | "submitted";
     preset: string;
     arrival_rate: number;
     drift: { after: number; preset: string }[];

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   fromJson,
+  generated,
   shownText,
   toJson,
   typedNumber,
@@ -18,6 +19,13 @@ describe("a draft", () => {
     expect(draft).toEqual({ workload: { preset: "hpc" } });
     expect(valueAt(next, "workload.arrival_rate")).toBe(6);
     expect(valueAt(next, "cluster.gpus")).toBeUndefined();
+  });
+
+  it("of a run whose tasks were sent in generates tasks, or it would wait for ever", () => {
+    const sent = { seed: 7, workload: { source: "submitted", preset: "hpc" } };
+    expect(generated(sent)).toEqual({ seed: 7, workload: { source: "generated", preset: "hpc" } });
+    const usual = { seed: 7, workload: { preset: "hpc" } };
+    expect(generated(usual)).toBe(usual);
   });
 
   it("drops a field that was emptied, and the groups above it that are left empty", () => {

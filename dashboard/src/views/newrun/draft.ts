@@ -80,3 +80,9 @@ export function withoutDefaults(spec: Draft, defaults: Draft): Draft {
   }
   return draft;
 }
+
+/** A run whose tasks were sent in would wait for them for ever: its repetition generates tasks. */
+export function generated(spec: Draft): Draft {
+  const outside = valueAt(spec, "workload.source") === "submitted";
+  return outside ? withValue(spec, "workload.source", "generated") : spec;
+}

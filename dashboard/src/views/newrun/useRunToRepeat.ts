@@ -4,7 +4,7 @@ import { get, post, runPath } from "../../api/client";
 import type { Run, SpecCheck } from "../../api/types";
 import { toast } from "../../ui";
 import { setParameters, useParameter } from "../../url";
-import { type Draft, withoutDefaults, withValue } from "./draft";
+import { type Draft, generated, withoutDefaults, withValue } from "./draft";
 
 export function useRunToRepeat(take: (draft: Draft) => void): void {
   const from = useParameter("from");
@@ -25,8 +25,12 @@ export function useRunToRepeat(take: (draft: Draft) => void): void {
 }
 
 async function fetchDraft(run: string, signal: AbortSignal): Promise<Draft> {
-  const { spec } = await get<Run>(runPath(run), signal);
-  const { preset } = spec.workload;
+  const { spec: repeated } = await get<Run>(runPath(run), signal);
+  const { preset } = repeated.workload;
+  const spec = generated(repeated);
+  if (spec !== repeated) {
+    toast(`The tasks of run ${run} came from outside; the new run makes its own. hybrid trace replay sends them again.`);
+  }
   // The defaults of the same preset: a mix that is the preset's own need not be repeated.
   const usual = await post<SpecCheck>("/api/runs/check", { workload: { preset } }, signal);
   return withValue(withoutDefaults(spec, usual.spec ?? {}), "workload.preset", preset);
