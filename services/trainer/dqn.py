@@ -167,10 +167,9 @@ class Dqn:
             generated = np.full(len(tasks), -1)
             self.replay.add(generated, state, np.full(len(tasks), action), paid / self.scale)
         self.learn(self.spec.learning.agent.pretrain_steps)
-        known = len(self.replay)
-        self.usual_error = self._error(
-            self.replay.state[:known], self.replay.action[:known], self.replay.reward[:known]
-        )
+        seen = slice(len(self.replay))
+        paid_for = self.replay.reward[seen].astype(np.float64)
+        self.usual_error = self._error(self.replay.state[seen], self.replay.action[seen], paid_for)
 
     def remember(self, results: Results) -> float:
         """Take in results of the agent's own decisions; returns the learning steps they ask for.

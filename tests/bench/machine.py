@@ -22,4 +22,3 @@ def describe() -> dict[str, Any]:
         "python": platform.python_version(),
         "versions": {name: version(name) for name in LIBRARIES},
     }
-

@@ -20,9 +20,10 @@ class RlAgent(LearnedPolicy):
 
     Epsilon-greedy: whether it explores, and what it tries, are drawn from (seed, task id), so it
     does not matter which worker decides. A learner that was surprised by its results asks for more
-    exploration for a while, of the CPU as often as of the GPUs; that comes with the model. Where its values of several GPUs are the
-    same within `indifference`, these take turns by task id, so that tasks do not pile up on one of
-    them. Loses where splitting a task would be best, because it cannot split.
+    exploration for a while, of the CPU as often as of the GPUs; that comes with the model. Where
+    its values of several GPUs are the same within `indifference`, these take turns by task id, so
+    that tasks do not pile up on one of them. Loses where splitting a task would be best, because
+    it cannot split.
     """
 
     name = "rl_agent"
