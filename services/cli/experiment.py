@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-import shutil
-import signal
-import threading
 import time
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from deploy.local.arena import Ports
-from deploy.local.stack import Plan, Stack
-from services.cli.client import connect, settings, settings_of
+from services.cli.client import connect, settings
+from services.cli.conduct import embedded, on_arena
 from services.cli.options import DataDir, Json, Url
 from services.cli.output import err, explained, fail, out, plain, print_json
-from services.cli.peaks import PeakWatch
 from services.cli.profile import ClusterOption, over_profile
-from services.cli.up import BUILT_IN
 from services.lab import experiment as experiments
 from services.lab import provenance
 from services.lab.experiment import Experiment, ExperimentError
 from services.lab.journal import Folder, Journal
-from services.lab.runner import Interrupted, Runner, finish
-from services.lab.runner import Progress as Reached
+from services.lab.runner import Interrupted, finish
 from shared import logs
-from shared.gateway import Gateway
 from shared.settings import Settings
 from shared.store.client import Store
 
@@ -114,9 +104,9 @@ def run(
         try:
             if remote:
                 store = Store(settings(data_dir))
-                peaks = _on_arena(folder, connect(url, data_dir), store, quiet=json)
+                peaks = on_arena(folder, connect(url, data_dir), store, quiet=json)
             else:
-                peaks = asyncio.run(_embedded(folder, quiet=json))
+                peaks = asyncio.run(embedded(folder, quiet=json))
         except Interrupted:
             again = f"hybrid experiment run --resume {shlex.quote(str(folder.path))}"
             if remote:
@@ -212,84 +202,6 @@ def _command(
     for option, value in options.items():
         words += [] if value is None else [option, str(value)]
     return shlex.join(words)
-
-
-async def _embedded(folder: Folder, *, quiet: bool) -> dict[str, float]:
-    """On an arena of its own, which lives in the experiment's folder until that is done."""
-    stopping = threading.Event()
-    loop = asyncio.get_running_loop()
-    for signum in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(signum, stopping.set)
-    home = folder.path / "arena"
-    stack = Stack(Plan(home, Ports.free(), _competitors(folder.experiment)))
-    watch = PeakWatch(stack)
-    try:
-        with err.status("starting an arena for the experiment"):
-            await stack.start()
-        watch.start()
-        store = Store(settings_of(stack.arena))
-        work = asyncio.to_thread(
-            _run, folder, Gateway(stack.arena.url), store, stopping=stopping, quiet=quiet
-        )
-        await work
-    finally:
-        peaks = watch.stop()
-        with err.status("stopping the arena"):
-            await stack.stop()
-    shutil.rmtree(home, ignore_errors=True)
-    return peaks
-
-
-def _competitors(experiment: Experiment) -> tuple[str, ...]:
-    """The policies to deploy: all, unless every variant says who competes."""
-    named = [
-        experiment.run_spec(each, experiment.seeds[0]).schedulers for each in experiment.variants
-    ]
-    if not all(named):
-        return BUILT_IN + experiment.plugins
-    wanted = {name for names in named for name in names}
-    return tuple(name for name in BUILT_IN if name in wanted) + experiment.plugins
-
-
-def _on_arena(folder: Folder, gateway: Gateway, store: Store, *, quiet: bool) -> dict[str, float]:
-    stopping = threading.Event()
-    for signum in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signum, lambda *_: stopping.set())
-    _run(folder, gateway, store, stopping=stopping, quiet=quiet)
-    return {}
-
-
-def _run(
-    folder: Folder, gateway: Gateway, store: Store, *, stopping: threading.Event, quiet: bool
-) -> None:
-    bars = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[count]}"),
-        TimeRemainingColumn(),
-        console=err,
-        disable=quiet or not err.is_terminal,
-    )
-    with bars:
-        Runner(folder, gateway, store, _teller(folder, bars, quiet), stopping).run()
-
-
-def _teller(folder: Folder, bars: Progress, quiet: bool) -> Callable[[Reached], None]:
-    """Progress bars on a terminal, a line per run elsewhere."""
-    experiment = folder.experiment
-    whole: TaskID = bars.add_task(f"[bold]{experiment.name}", total=1.0, count="")
-    told: list[str] = []
-
-    def tell(reached: Reached) -> None:
-        share = min(reached.processed / reached.tasks, 1.0)
-        count = f"run {min(reached.done + 1, reached.runs)} of {reached.runs}: {reached.label}"
-        bars.update(whole, completed=(reached.done + share) / reached.runs, count=count)
-        if reached.label and told[-1:] != [reached.label]:
-            told.append(reached.label)
-            if not quiet and not err.is_terminal:
-                err.print(count)
-
-    return tell
 
 
 def _report(folder: Folder, peaks: dict[str, float], json: bool) -> None:
