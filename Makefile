@@ -97,6 +97,10 @@ bench-dashboard: setup dashboard browser ## Feed the page an hour of updates fas
 bench-trace: setup ## Replay a generated trace of 1 GB: time and memory (ARGS='--megabytes 20'); prints JSON
 	@$(BIN)/python -m tests.bench.traces $(ARGS)
 
+.PHONY: bench-bound
+bench-bound: setup ## Measure the cluster bound of a million tasks, beside a solver; prints JSON
+	@$(BIN)/python -m tests.bench.bound $(ARGS)
+
 COMPOSE ?= $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
 
 .PHONY: compose-up

@@ -41,8 +41,11 @@ def explained() -> Iterator[None]:
         fail(str(error))
 
 
-def race_table(standings: dict[str, Any], title: str | None = None) -> Table:
-    """The schedulers, fastest first; all but the makespan are averages per task."""
+def race_table(
+    standings: dict[str, Any], title: str | None = None, bound: float | None = None
+) -> Table:
+    """The schedulers, fastest first; all but the makespan are averages per task. With the cluster
+    bound every makespan is shown as a multiple of it as well."""
     table = Table(title=title, title_justify="left", header_style="bold")
     table.add_column("scheduler")
     for heading in (
@@ -62,7 +65,8 @@ def race_table(standings: dict[str, Any], title: str | None = None) -> Table:
             f"{row['results']:,}",
             f"{row['avg_time'] * 1e3:.1f}",
             f"{row['avg_wait']:.3f}",
-            f"{row['makespan']:,.1f}",
+            f"{row['makespan']:,.1f}"
+            + (f" ({row['makespan'] / bound:.2f} × bound)" if bound else ""),
             f"{row['avg_energy']:.2f}",
             f"{row['avg_cost'] * 1e6:.2f}",
             "–" if ratio is None else f"{ratio:.3f}",

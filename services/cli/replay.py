@@ -104,7 +104,7 @@ def replay(
         f"run [bold]{run}[/] is {coloured(found['state'])}: {sent:,} tasks sent "
         f"in {seconds:.1f} s" + (f", {start:,} were there" if start else "")
     )
-    out.print(race_table(found["schedulers"], f"run {run}") if wait else run)
+    out.print(race_table(found["schedulers"], f"run {run}", found["bound"]) if wait else run)
 
 
 def _rate(pace: str) -> float | None:

@@ -84,7 +84,7 @@ def start(
     if json:
         print_json(run)
     elif wait:
-        out.print(race_table(run["schedulers"], f"run {run['run']}"))
+        out.print(race_table(run["schedulers"], f"run {run['run']}", run["bound"]))
     else:
         err.print(f"run [bold]{run['run']}[/] is {coloured(run['state'])}")
         out.print(run["run"])

@@ -158,9 +158,10 @@ async def _work(stack: Stack, wanted: dict[str, Any] | None, *, exit: bool, json
         if json:
             print_json(summary)
         else:
-            race = gateway.get(f"/api/runs/{run['run']}")["schedulers"]
+            detail = gateway.get(f"/api/runs/{run['run']}")
             title = f"{summary['tasks']:,} tasks in {summary['seconds']:.1f} s"
-            err.print(race_table(race, f"{title}: {summary['tasks_per_s']:,.0f} tasks/s"))
+            title += f": {summary['tasks_per_s']:,.0f} tasks/s"
+            err.print(race_table(detail["schedulers"], title, detail["bound"]))
         return
     if json:
         print_json(
@@ -201,6 +202,7 @@ def finish(gateway: Gateway, arena: Arena, run: dict[str, Any], quiet: bool) -> 
         "tasks": detail["tasks"],
         "seconds": round(seconds, 3),
         "tasks_per_s": round(detail["tasks"] / seconds, 1),
+        "bound": detail["bound"],
         "schedulers": {
             scheduler: {
                 "results": counted[scheduler]["results"],

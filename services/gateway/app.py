@@ -11,6 +11,7 @@ from fastapi_offline import FastAPIOffline
 from prometheus_client import CONTENT_TYPE_LATEST, Counter, Gauge, generate_latest
 
 from services.gateway import asyncapi, pages, problems
+from services.gateway.bounds import Bounds
 from services.gateway.control import Control
 from services.gateway.desk import Desk
 from services.gateway.live import socket
@@ -30,7 +31,7 @@ def make(settings: Settings) -> tuple[Service, FastAPI]:
     store = Store(settings)
     control, queries = Control(service), Queries(store)
     origins = Origins(settings.gateway_origins)
-    desk = Desk(service, control, store, queries, Windows(store, queries), origins)
+    desk = Desk(service, control, store, queries, Windows(store, queries), Bounds(store), origins)
     feeds = Feeds(Surroundings(service, control, queries), service.registry)
     service.background.append(feeds.run)
     service.closing.append(feeds.close)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from fastapi import HTTPException, Path, Query, Request
 
+from services.gateway.bounds import Bounds
 from services.gateway.control import Control
 from services.gateway.origins import Origins
 from services.gateway.queries import Queries
@@ -34,6 +35,7 @@ class Desk:
     store: Store
     queries: Queries
     windows: Windows
+    bounds: Bounds
     origins: Origins
     recent: Recent = field(default_factory=Recent)
 
@@ -57,7 +59,10 @@ class Desk:
         sent = max((standing.results for standing in standings.values()), default=0)
         if record.active:
             sent = (await load_position(self.service.bus, record.run)).cursor.next_task
-        return RunDetail(**brief(record).model_dump(), tasks=sent, schedulers=standings)
+        bound = await asyncio.to_thread(self.bounds.of, record)
+        return RunDetail(
+            **brief(record).model_dump(), tasks=sent, bound=bound, schedulers=standings
+        )
 
     async def newest(self, run: str | None) -> RunRecord | None:
         """The run that is meant; None when none was named and there is none yet."""

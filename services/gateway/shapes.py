@@ -131,9 +131,13 @@ class Run(BaseModel):
 
 
 class RunDetail(Run):
-    model_config = example(**RUN, tasks=400, schedulers={"greedy": STANDING})
+    model_config = example(**RUN, tasks=400, bound=None, schedulers={"greedy": STANDING})
 
     tasks: int = Field(description="tasks sent so far")
+    bound: float | None = Field(
+        description="the cluster bound, seconds: no makespan is below it; none until the run is "
+        "complete, and for more than two million tasks"
+    )
     schedulers: dict[str, SchedulerStanding]
 
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from services.lab import tables
-from services.lab.bound import arrival_bound, cluster_bound
 from services.lab.experiment import Experiment
+from shared.bound import arrival_bound, cluster_bound
 from shared.errors import ArenaError
 from shared.physics import Floats, cpu_seconds, gpu_seconds
 from shared.spec import RunSpec

@@ -70,6 +70,8 @@ export interface Standing {
 
 export interface RunDetail extends Run {
   tasks: number;
+  /** The cluster bound in seconds: no makespan is below it. Null until the run is complete. */
+  bound: number | null;
   schedulers: Record<string, Standing>;
 }
 

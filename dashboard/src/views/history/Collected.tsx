@@ -40,7 +40,7 @@ export function Collected({ detail, models }: { detail: Polled<RunDetail>; model
       </dl>
       <Table
         caption="Results by scheduler"
-        columns={columns(run?.run)}
+        columns={columns(run?.run, run?.bound ?? null)}
         rows={rows}
         rowKey={(row) => row.name}
         rowAttributes={(row) => ({ "data-scheduler": row.name })}
@@ -75,7 +75,7 @@ function share(part: number, whole: number): string {
   return whole > 0 ? percent(part / whole) : "–";
 }
 
-const columns = (run: string | undefined): Column<Row>[] => [
+const columns = (run: string | undefined, bound: number | null): Column<Row>[] => [
   {
     key: "name",
     header: "Scheduler",
@@ -98,5 +98,13 @@ const columns = (run: string | undefined): Column<Row>[] => [
     numeric: true,
     value: (row) => row.makespan,
     show: (row) => seconds(row.makespan),
+  },
+  {
+    key: "bound",
+    header: "× bound",
+    hint: "Makespan over the cluster bound, which no schedule can beat: all tasks cut freely over all devices. Known when the run is complete.",
+    numeric: true,
+    value: (row) => bound && row.makespan / bound,
+    show: (row) => (bound ? (row.makespan / bound).toFixed(2) : "–"),
   },
 ];
