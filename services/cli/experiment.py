@@ -111,7 +111,8 @@ def run(
             again = f"hybrid experiment run --resume {shlex.quote(str(folder.path))}"
             if remote:
                 again += f" --url {url}" if url else f" --data-dir {data_dir}"
-            err.print(f"interrupted; what was done is kept. Go on with: [bold]{plain(again)}[/]")
+            note = f"interrupted; what was done is kept. Go on with: [bold]{plain(again)}[/]"
+            err.print(note, soft_wrap=True)
             raise typer.Exit(130) from None
         _report(folder, peaks, json)
 
@@ -222,5 +223,5 @@ def _say(folder: Path, written: list[str], json: bool) -> None:
         return
     for file in written:
         if Path(file).name in ("report.html", "report.pdf"):
-            out.print(file)
-    err.print(f"figures and data are in [bold]{folder}[/]")
+            out.print(plain(file), soft_wrap=True)
+    err.print(f"figures and data are in [bold]{plain(str(folder))}[/]", soft_wrap=True)

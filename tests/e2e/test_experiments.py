@@ -100,7 +100,7 @@ def test_ctrl_c_keeps_what_was_done_and_an_arena_of_its_own_goes_on(
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"hybrid experiment run --resume {folder}" in said.replace("\n", "")
+    assert f"hybrid experiment run --resume {folder}" in said
     again = hybrid("experiment", "run", "--resume", str(folder))
     assert again.returncode == 0, again.stderr
     assert not (folder / "arena").exists()
