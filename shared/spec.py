@@ -120,8 +120,9 @@ class Agent(SpecModel):
     surprise: Positive = Field(
         default=4.0, description="times the usual error that say: the workload has changed"
     )
-    surprise_steps: NonNegative = Field(default=64.0, description="more steps per result then")
-    surprise_epsilon: Share = Field(default=0.3, description="exploration then")
+    surprise_steps: NonNegative = Field(default=16.0, description="more steps per result then")
+    surprise_rate: Positive = Field(default=3.0, description="times the learning rate then")
+    surprise_epsilon: Share = Field(default=0.5, description="exploration then")
     calm_down: Positive = Field(default=10, description="results in which that halves again")
     indifference: NonNegative = Field(
         default=0.2, description="GPUs whose values differ by a smaller share take turns"

@@ -226,6 +226,8 @@ class Dqn:
         rule = self.spec.learning.agent
         if len(self.replay) < rule.batch:
             return
+        for group in self.optimiser.param_groups:
+            group["lr"] = rule.learning_rate * (1.0 if self.calm else rule.surprise_rate)
         for _ in range(steps):
             state, action, paid, following = self.replay.sample(
                 rule.batch, self.recent, self.random

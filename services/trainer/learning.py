@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import ClassVar, Literal
 
+import numpy as np
 import pyarrow as pa
 from onnxruntime import InferenceSession
 
@@ -35,6 +36,8 @@ PRETRAIN_SEED = 0x5EED
 INBOX_ROWS = 100_000
 MOST_STEPS_DUE = 1000
 STEPS_AT_ONCE = 50
+# After a surprise every task counts: it ships whatever it has learned in between.
+STEPS_WHEN_SURPRISED = 15
 IDLE_SECONDS = 0.1
 
 
@@ -50,6 +53,7 @@ class Learning(ABC):
         self._yard = Yard(bus, record.run, self.name, self.format)
         self._inbox: deque[pa.RecordBatch] = deque()
         self._waiting = 0  # rows in it
+        self._last_task = -1  # newest result that was taken in
         self._share = bus.settings.trainer_share
         self._turn = asyncio.Lock()
         self._prepared = asyncio.Event()
@@ -81,13 +85,18 @@ class Learning(ABC):
             return await self._roll_back(number)
 
     def _received(self, most: int) -> pa.RecordBatch | None:
-        """The newest results since the last look."""
+        """The newest results since the last look, each once: results come in task order, so what
+        is not newer than all before it is a redelivery."""
         if not self._inbox:
             return None
         rows = pa.concat_batches(list(self._inbox))
         self._inbox.clear()
         self._waiting = 0
-        return rows.slice(max(rows.num_rows - most, 0))
+        tasks = batches.column(rows, "task_id")
+        before = np.maximum.accumulate(np.concatenate(([self._last_task], tasks)))
+        self._last_task = int(before[-1])
+        rows = rows.filter(pa.array(tasks > before[:-1]))
+        return rows.slice(max(rows.num_rows - most, 0)) if rows.num_rows else None
 
     @abstractmethod
     async def _prepare(self) -> None: ...
@@ -127,6 +136,7 @@ class ForestLearning(Learning):
         known = await asyncio.to_thread(memory.oracle_window, self._store, self._yard.run, window)
         if known is not None:
             self._learner.add(known, None)
+            self._last_task = int(known.tasks.task_id[-1])
             if self._yard.in_service.version:
                 self._learner.fresh = 0  # these were fitted on before
 
@@ -174,7 +184,6 @@ class AgentLearning(Learning):
         self._dqn = Dqn(record.spec, self._practice)
         self._due = 0.0
         self._since = 0  # steps since the last shipment
-        self._last_task = -1
 
     async def _prepare(self) -> None:
         await self._yard.load(self._dqn.restore)
@@ -204,35 +213,29 @@ class AgentLearning(Learning):
         rows = self._received(self._spec.learning.agent.replay)
         if rows is None and self._due < 1:
             return False
-        calm = self._dqn.calm
         steps = await asyncio.to_thread(self._study, rows)
         self._since += steps
-        alarmed = calm and not self._dqn.calm
+        surprised = not self._dqn.calm
         if self._yard.in_service.version == 0 and self._last_task >= 0:
             # A cold start: the first model knows nothing yet and explores all the more.
             await self._ship("the first model, untrained", self._window())
-        elif alarmed:
-            await self._ship("surprised: explores more", self._window())
-        elif self._since >= self._spec.learning.agent.ship_every:
-            await self._ship(f"after {self._since} more learning steps", self._window())
+        elif surprised or self._since >= self._spec.learning.agent.ship_every:
+            why = "surprised: " if surprised else ""
+            await self._ship(f"{why}after {self._since} more learning steps", self._window())
         return steps > 0
 
     def _study(self, rows: pa.RecordBatch | None) -> int:
         if rows is not None:
             self._take_in(rows)
-        steps = min(int(self._due), STEPS_AT_ONCE)
+        steps = min(int(self._due), STEPS_AT_ONCE if self._dqn.calm else STEPS_WHEN_SURPRISED)
         self._due -= steps
         self._dqn.learn(steps)
         return steps
 
     def _take_in(self, rows: pa.RecordBatch) -> None:
-        tasks = batches.tasks_of(rows)
-        if tasks.task_id[-1] <= self._last_task:
-            return  # seen before: a redelivery
-        self._last_task = int(tasks.task_id[-1])
         asked = self._dqn.remember(
             Results(
-                tasks=tasks,
+                tasks=batches.tasks_of(rows),
                 share=batches.column(rows, "gpu_fraction"),
                 gpu=batches.column(rows, "gpu"),
                 time=batches.column(rows, "time"),

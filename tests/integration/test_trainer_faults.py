@@ -7,13 +7,16 @@ from contextlib import suppress
 from datetime import timedelta
 
 import nats.errors
+import pyarrow as pa
 import pytest
 
 from services.trainer import yard as yards
+from services.trainer.learning import ForestLearning
 from services.trainer.yard import Window, Yard
 from shared import models, subjects
 from shared.models import AGENT, FOREST, Manifest
 from shared.runs import RunRecord, RunState
+from shared.store.client import Store
 from tests.integration.arena import Arena, eventually
 from tests.integration.learning import learning, reached, started, told, versions
 
@@ -81,9 +84,7 @@ async def test_results_that_come_while_a_learner_is_prepared_are_learned_from(
 ) -> None:
     """The stream starts without the models here, long before a slow pre-training ends."""
     await arena.start("generator", pretrain_patience=timedelta(seconds=0.1))
-    # Patient: what comes again because it was slow is learned from again.
-    await arena.start("trainer", ack_wait=timedelta(seconds=30))
-    await arena.start("simulator")
+    await started(arena, "trainer", "simulator")
     await arena.schedulers("oracle", "hybrid_ml", "rl_agent")
     rule = learning(10_000, forest={"trees": 50, "tolerance": 100.0, "window": 50_000})
     names = ["oracle", FOREST, AGENT]
@@ -131,3 +132,26 @@ async def test_workers_do_not_answer_in_the_place_of_the_stream(arena: Arena) ->
         while True:
             heard.append(json.loads((await answers.next_msg(timeout=0.5)).data))
     assert sorted(answer["seq"] for answer in heard) == [1, 2, 3, 4, 5, 6]
+
+
+async def test_a_result_that_comes_again_is_learned_from_once(arena: Arena) -> None:
+    run = await arena.run(schedulers=[FOREST])
+    learner = ForestLearning(run, arena.bus, Store(arena.settings))
+
+    def come(first: int, last: int) -> None:
+        ids = pa.array(range(first, last + 1), pa.int64())
+        learner.add(pa.record_batch({"task_id": ids}))
+
+    def taken() -> list[int]:
+        rows = learner._received(1000)
+        return [] if rows is None else rows.column("task_id").to_pylist()
+
+    come(0, 2)
+    come(3, 4)
+    come(0, 2)  # before anybody has looked
+    assert taken() == [0, 1, 2, 3, 4]
+    come(3, 4)
+    assert taken() == []
+    come(3, 4)
+    come(5, 6)
+    assert taken() == [5, 6]

@@ -138,16 +138,16 @@ class TestSurprise:
         self, dqn: Dqn
     ) -> None:
         self.told(dqn, 0, 1.0)
-        assert self.told(dqn, 100, 20.0) == 100 * (1 + 64)
-        assert dqn.exploration == 0.3
-        assert load(dqn.weights())["exploration"].tolist() == [0.3]
+        assert self.told(dqn, 100, 20.0) == 100 * (1 + 16)
+        assert dqn.exploration == 0.5
+        assert load(dqn.weights())["exploration"].tolist() == [0.5]
 
     def test_it_calms_down_when_results_are_as_expected_again(self, dqn: Dqn) -> None:
         self.told(dqn, 0, 1.0)
         self.told(dqn, 100, 20.0)
         self.told(dqn, 200, 1.0)
         # Halved every 10 results.
-        assert dqn.exploration == pytest.approx(0.3 * 0.5 ** (100 / 10))
+        assert dqn.exploration == pytest.approx(0.5 * 0.5 ** (100 / 10))
 
     def test_half_of_what_it_learns_from_then_came_since_the_surprise(self, dqn: Dqn) -> None:
         self.told(dqn, 0, 1.0)
