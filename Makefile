@@ -52,10 +52,14 @@ up: setup dashboard ## Start the arena on this machine and a run to watch (Ctrl-
 	@$(BIN)/hybrid up $(ARGS)
 
 .PHONY: test
-test: setup lint dashboard browser ## Run every test
+test: setup lint dashboard browser ## Run every test but the long ones
 	cd dashboard && npm test --silent
 	$(BIN)/pytest -n 3 --dist worksteal tests/unit tests/integration
-	$(BIN)/pytest tests/e2e tests/dashboard
+	$(BIN)/pytest -m 'not long' tests/e2e tests/dashboard
+
+.PHONY: test-long
+test-long: setup ## Start, kill and restart whole arenas: determinism, pauses, experiments (three minutes)
+	$(BIN)/pytest -m long tests/e2e
 
 .PHONY: lint
 lint: setup ## Check format, style, types and the import contract

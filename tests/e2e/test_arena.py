@@ -85,6 +85,7 @@ def test_oracle_is_never_slower_on_any_task(
     assert row["pairs"] >= 5000 * 4
 
 
+@pytest.mark.long
 def test_a_paused_run_stays_paused_over_a_restart_of_everything(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     spec = tmp_path / "quick.json"

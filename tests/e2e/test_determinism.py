@@ -18,6 +18,7 @@ SPEC = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_results_are_bit_identical_with_one_worker_three_workers_and_processes_killed(
     shared_arena: ArenaProcess, tmp_path: Path

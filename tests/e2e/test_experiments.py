@@ -86,6 +86,7 @@ def test_an_experiment_that_is_killed_goes_on_and_runs_nothing_twice(
     assert {"report.html", "report.pdf", "report.json"} <= {Path(file).name for file in written}
 
 
+@pytest.mark.long
 def test_ctrl_c_keeps_what_was_done_and_an_arena_of_its_own_goes_on(
     declared: Path, tmp_path: Path
 ) -> None:
