@@ -88,6 +88,15 @@ class Batch:
 
 
 def encode(envelope: Envelope, rows: pa.RecordBatch) -> bytes:
+    rows = rows.replace_schema_metadata({"envelope": describe(envelope)})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_batch(rows)
+    return bytes(sink.getvalue())
+
+
+def describe(envelope: Envelope) -> str:
+    """The envelope as JSON, in plain ASCII."""
     described = {
         "format": FORMAT,
         "kind": envelope.kind,
@@ -97,11 +106,7 @@ def encode(envelope: Envelope, rows: pa.RecordBatch) -> bytes:
         "scheduler": envelope.scheduler,
         "state": envelope.state,
     }
-    rows = rows.replace_schema_metadata({"envelope": json.dumps(described)})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_batch(rows)
-    return bytes(sink.getvalue())
+    return json.dumps(described)
 
 
 def decode(body: bytes, subject: str) -> Batch:
@@ -119,7 +124,7 @@ def _decode(body: bytes, subject: str, first_row: int) -> Batch:
     try:
         with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
             schema = reader.schema
-            envelope = _envelope(schema, kind)
+            envelope = _envelope_of(schema, kind)
             rows = reader.read_next_batch()
         rows = rows.slice(max(rows.num_rows + first_row, 0)) if first_row else rows
         rows.validate(full=True)
@@ -140,10 +145,14 @@ def _decode(body: bytes, subject: str, first_row: int) -> Batch:
     return Batch(envelope, rows)
 
 
-def _envelope(schema: pa.Schema, kind: str) -> Envelope:
+def _envelope_of(schema: pa.Schema, kind: str) -> Envelope:
     raw = (schema.metadata or {}).get(b"envelope")
     if raw is None:
         raise Unreadable("no envelope in the schema's metadata")
+    return read_envelope(raw, kind)
+
+
+def read_envelope(raw: bytes | str, kind: str) -> Envelope:
     try:
         said = json.loads(raw)
         version = int(said["format"])

@@ -24,7 +24,7 @@ from faststream.security import SASLPlaintext
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext
-from nats.js.api import ConsumerConfig, Header
+from nats.js.api import ConsumerConfig, Header, RawStreamMsg
 from prometheus_client import CollectorRegistry, Counter
 
 from shared import batches, subjects
@@ -37,6 +37,9 @@ WRONG_LAST_SEQUENCE = 10071
 STREAM_FULL = {10077, 10122, 10123}  # bytes, messages, messages of a subject
 
 HEADER_BYTES = 4096  # more than the headers of a dead letter ever take
+
+# On a batch that is sent again although its sequence has gone on: the envelope to go on from.
+GO_ON_FROM = "Hybrid-Go-On-From"
 
 # What a server that restarts, or a connection that is being made again, shows itself as.
 PASSING = (
@@ -210,7 +213,7 @@ class Bus:
                 return None
             sequence = message.seq or 0
             try:
-                envelope = batches.decode(message.data or b"", subject).envelope
+                envelope = _stands_at(message, subject)
                 if check is not None:
                     check(envelope)
                 return Last(sequence, envelope)
@@ -229,6 +232,7 @@ class Bus:
             "Hybrid-Subject": _one_line(subject),
             "Hybrid-Stream": stream,
             "Hybrid-Sequence": str(sequence),
+            "Hybrid-Size": str(len(body)),  # the body is cut when it leaves no room for these
         }
         origin = f"{stream}.{sequence}"
         await self.publish(
@@ -347,6 +351,16 @@ JetStreamContext.PullSubscription.fetch = _fetch_or_time_out  # type: ignore[met
 def existing(stream: str) -> JStream:
     """A stream that `Bus.connect` has made, for FastStream's subscribers."""
     return JStream(stream, declare=False)
+
+
+def _stands_at(message: RawStreamMsg, subject: str) -> batches.Envelope:
+    """What the sequence goes on from: the newest batch, whichever one the newest message has."""
+    envelope = batches.decode(message.data or b"", subject).envelope
+    if (said := (message.headers or {}).get(GO_ON_FROM)) is None:
+        return envelope
+    if (ahead := batches.read_envelope(said, envelope.kind)).subject != subject:
+        raise Unreadable(f"goes on from a message of {ahead.subject}")
+    return ahead
 
 
 async def _raw(message: StreamMessage[Any]) -> Any:
