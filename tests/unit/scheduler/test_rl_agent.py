@@ -1,4 +1,4 @@
-"""The learning schedulers with a model: the contract of every policy, and what their rules say."""
+"""`rl_agent` with a network: the contract of every policy, and what its rules say."""
 
 from __future__ import annotations
 
@@ -8,65 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors.numpy import save
-from skl2onnx import to_onnx
-from sklearn.linear_model import LinearRegression
 
-from services.scheduler.learned import LearnedPolicy
-from services.scheduler.policies.hybrid_ml import HybridMl
 from services.scheduler.policies.rl_agent import RlAgent, epsilon, take_turns, values
 from services.scheduler.policy import Policy
-from services.trainer import forest
 from shared.spec import RunSpec
 from shared.tasks import Decisions, Tasks
 from shared.workload import Cursor, generate
-from tests.unit.scheduler.policy_contract import PolicyContract, same, stretch
-
-
-class WithModel(Policy):
-    """A learned policy that has its model, as a worker has."""
-
-    def __init__(self, learned: LearnedPolicy, body: bytes) -> None:
-        self.name = learned.name  # type: ignore[misc]
-        self.__class__.__doc__ = type(learned).__doc__
-        self._learned = learned
-        self._model = learned.open(body)
-
-    def decide(self, tasks: Tasks, spec: RunSpec) -> Decisions:
-        return self._learned.decide_with(self._model, tasks, spec)
-
-
-class LearnedContract(PolicyContract):
-    def made(self, spec: RunSpec) -> Policy:
-        """Opened anew, as in another process."""
-        return WithModel(self.learned(), self.body(spec.model_dump_json()))
-
-    @pytest.fixture
-    def policy(self, spec: RunSpec) -> Policy:
-        return self.made(spec)
-
-    @staticmethod
-    def learned() -> LearnedPolicy:
-        raise NotImplementedError
-
-    @staticmethod
-    def body(spec: str) -> bytes:
-        """A model for that run, always the same one."""
-        raise NotImplementedError
-
-
-class TestHybridMl(LearnedContract):
-    reference = "hybrid_ml"
-    learned = HybridMl
-
-    @staticmethod
-    @cache
-    def body(spec: str) -> bytes:
-        run = RunSpec.model_validate_json(spec)
-        small = run.learning.forest.model_copy(update={"trees": 10})
-        learning = run.learning.model_copy(update={"forest": small})
-        run = run.model_copy(update={"learning": learning, "seed": 5})
-        tasks, _ = generate(run, Cursor(), 300)
-        return forest.fit(forest.generated(tasks, run), run)
+from tests.unit.scheduler.learned_contract import LearnedContract
+from tests.unit.scheduler.policy_contract import same, stretch
 
 
 def network(
@@ -144,37 +93,6 @@ def exploring(share: float, **more: Any) -> RunSpec:
 def decided(weights: dict[str, Any], tasks: Tasks, spec: RunSpec) -> Decisions:
     agent = RlAgent()
     return agent.decide_with(agent.open(bytes(save(weights))), tasks, spec)
-
-
-class TestForestShares:
-    @staticmethod
-    def shares(weights: list[float], constant: float, tasks: Tasks) -> list[float]:
-        """Decisions with a linear model of the five features."""
-        line = LinearRegression()
-        line.coef_, line.intercept_, line.n_features_in_ = np.array([weights]), [constant], 5
-        body = to_onnx(line, np.zeros((1, 5), np.float32), target_opset=17).SerializeToString()
-        policy = HybridMl()
-        return policy.decide_with(policy.open(body), tasks, RunSpec()).gpu_fraction.tolist()
-
-    def test_the_model_sees_the_features_in_their_order(self) -> None:
-        tasks = Tasks(*(np.array([number]) for number in (0, 80.0, 0.5, 20.0, 0.0)))
-        # Size 80, intensity 0.5, memory 20, memory/size 0.25, intensity/memory 0.025.
-        for place, value in enumerate([80 / 100, 0.5, 20 / 100, 0.25, 0.025]):
-            weights = [0.0] * 5
-            weights[place] = 0.01 if place in (0, 2) else 1.0
-            assert self.shares(weights, 0.0, tasks) == pytest.approx([value])
-
-    def test_what_lies_beyond_0_and_1_is_cut(self) -> None:
-        tasks = Tasks(np.arange(3), np.ones(3), np.array([0.0, 0.5, 1.0]), np.ones(3), np.zeros(3))
-        # 4 * intensity - 1.5
-        assert self.shares([0, 4, 0, 0, 0], -1.5, tasks) == [0.0, 0.5, 1.0]
-
-    def test_a_share_is_neither_explored_nor_bound_to_a_gpu(self) -> None:
-        tasks, _ = generate(RunSpec(), Cursor(), 10)
-        policy = HybridMl()
-        body = TestHybridMl.body(RunSpec().model_dump_json())
-        said = policy.decide_with(policy.open(body), tasks, RunSpec())
-        assert (said.gpu, said.explored, said.probability) == (None, None, None)
 
 
 class TestValues:
@@ -378,21 +296,6 @@ def test_weights_that_are_no_agents_cannot_be_opened(body: bytes) -> None:
     agent = RlAgent()
     with pytest.raises(Exception):  # noqa: B017, PT011  whichever: the shelf refuses it
         agent.open(body)
-
-
-def onnx_of(features: int) -> bytes:
-    line = LinearRegression()
-    line.coef_, line.intercept_ = np.zeros((1, features)), [0.5]
-    line.n_features_in_ = features
-    return bytes(
-        to_onnx(line, np.zeros((1, features), np.float32), target_opset=17).SerializeToString()
-    )
-
-
-@pytest.mark.parametrize("body", [b"", b"garbage", onnx_of(5)[:-20], onnx_of(4)])
-def test_a_model_that_is_no_forests_cannot_be_opened(body: bytes) -> None:
-    with pytest.raises(Exception):  # noqa: B017, PT011  whichever: the shelf refuses it
-        HybridMl().open(body)
 
 
 def test_another_model_decides_otherwise() -> None:
