@@ -54,7 +54,7 @@ up: setup dashboard ## Start the arena on this machine and a run to watch (Ctrl-
 .PHONY: test
 test: setup lint dashboard browser ## Run every test but the long ones
 	cd dashboard && npm test --silent
-	$(BIN)/pytest -n 3 --dist worksteal tests/unit tests/integration
+	$(BIN)/pytest -n 3 --dist worksteal tests/unit tests/integration tests/upgrade
 	$(BIN)/pytest -m 'not long' tests/e2e tests/dashboard
 
 .PHONY: test-long

@@ -2,7 +2,7 @@
 
 A message is one Arrow IPC stream that holds one record batch. What belongs to the batch as a
 whole (run, sequence number, cursor or cluster) is JSON in the schema's metadata, so that the
-message is complete in itself. Readers ignore metadata they do not know.
+message is complete in itself. Readers ignore metadata and columns that they do not know.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from shared.errors import Unreadable
+from shared.errors import TooNew, Unreadable
+from shared.formats import FORMATS, too_new
 from shared.tasks import DEPENDENCY_WINDOW, LARGEST, Decisions, Tasks
 
 _UP_TO = f"0 to {LARGEST:g}"
-
-FORMAT = 1  # raised when an old reader could misread a new message
 
 TASK_FIELDS = [
     pa.field("task_id", pa.int64(), nullable=False),
@@ -98,7 +97,7 @@ def encode(envelope: Envelope, rows: pa.RecordBatch) -> bytes:
 def describe(envelope: Envelope) -> str:
     """The envelope as JSON, in plain ASCII."""
     described = {
-        "format": FORMAT,
+        "format": FORMATS["batch"],
         "kind": envelope.kind,
         "run": envelope.run,
         "batch": envelope.batch,
@@ -155,11 +154,8 @@ def _envelope_of(schema: pa.Schema, kind: str) -> Envelope:
 def read_envelope(raw: bytes | str, kind: str) -> Envelope:
     try:
         said = json.loads(raw)
-        version = int(said["format"])
-        if version > FORMAT:
-            raise Unreadable(
-                f"message format {version} is newer than the {FORMAT} that this version reads"
-            )
+        if reason := too_new("batch", int(said["format"])):
+            raise TooNew(reason)
         envelope = Envelope(
             kind=str(said["kind"]),
             run=str(said["run"]),

@@ -28,7 +28,7 @@ from nats.js.api import ConsumerConfig, Header, RawStreamMsg
 from prometheus_client import CollectorRegistry, Counter
 
 from shared import batches, subjects
-from shared.errors import Conflict, Unavailable, Unreadable
+from shared.errors import Conflict, TooNew, Unavailable, Unreadable
 from shared.events import Event, ServiceReport
 from shared.logs import logger
 from shared.settings import Settings
@@ -253,6 +253,9 @@ class Bus:
         """Publish an event; one id is told once however many processes notice it."""
         await self.publish(
             subjects.event(event.kind),
+            except TooNew as error:
+                # Not garbage: a newer version goes on from it, if it is left alone.
+                raise Unavailable(f"{subject}: {error}") from None
             event.model_dump_json().encode(),
             stream=subjects.EVENTS,
             message_id=message_id,

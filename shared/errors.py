@@ -3,7 +3,8 @@
 ArenaError
 ├── SpecError          a RunSpec that cannot be run; says which field and what is allowed
 ├── Unreadable         a message that will never be understood: goes to the dead letters
-│   └── ModelRefused   a model that is not what its manifest says
+│   ├── ModelRefused   a model that is not what its manifest says
+│   └── TooNew         a message that a newer version of the program wrote
 ├── Conflict           another instance advanced the sequence first: reload and go on
 ├── NotFound           a run or task that does not exist
 ├── NotAllowed         a run in this state cannot do that
@@ -29,6 +30,10 @@ class Unreadable(ArenaError):
 
 class ModelRefused(Unreadable):
     """A model that is not what its manifest says, or that cannot be read."""
+
+
+class TooNew(Unreadable):
+    """A message that a newer version of the program wrote."""
 
 
 class Conflict(ArenaError):

@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from shared.formats import FORMATS, EventFormat
+
 
 class Event(BaseModel):
     """Something a person would want to read. `kind` is the last token of its subject."""
@@ -19,6 +21,7 @@ class Event(BaseModel):
     run: str = ""
     at: float = Field(default_factory=time.time)
     data: dict[str, Any] = {}
+    message_format: EventFormat = FORMATS["event"]
 
 
 class ServiceReport(BaseModel):

@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from shared import subjects
 from shared.bus import Bus
 from shared.errors import ModelRefused, NotFound
+from shared.formats import FORMATS, ModelFormat, problem
 
 FOREST, AGENT = "hybrid_ml", "rl_agent"
 LEARNERS = (FOREST, AGENT)
@@ -45,6 +46,7 @@ class Manifest(BaseModel):
     metrics: dict[str, float] = {}
     reason: str = ""
     created_at: float = Field(default_factory=time.time)
+    message_format: ModelFormat = FORMATS["model"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def read(subject: str, headers: dict[str, Any] | None, body: bytes, sequence: in
     try:
         manifest = Manifest.model_validate_json((headers or {})[MANIFEST])
     except (KeyError, ValidationError) as error:
-        raise ModelRefused(f"no readable manifest: {error}") from None
+        raise ModelRefused(f"no readable manifest: {_reason(error)}") from None
     check(manifest, body, subject)
     return Model(manifest, body, sequence)
 
@@ -145,6 +147,10 @@ async def ship(bus: Bus, manifest: Manifest, body: bytes, *, after: int) -> int:
         after=after,
         headers=headers,
     )
+
+
+def _reason(error: KeyError | ValidationError) -> str:
+    return problem(error) if isinstance(error, ValidationError) else "there is none"
 
 
 def digest(body: bytes) -> str:

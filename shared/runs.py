@@ -23,8 +23,12 @@ from nats.js.errors import (
 from nats.js.kv import KV_OP, KeyValue
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+log = logger()
+
 from shared import subjects
-from shared.errors import NotAllowed, NotFound
+from shared.errors import NotAllowed, NotFound, Unreadable
+from shared.formats import FORMATS, RunFormat, problem
+from shared.logs import logger
 from shared.spec import RunSpec
 
 
@@ -48,6 +52,7 @@ MOVES: dict[RunState, set[RunState]] = {
 
 class RunRecord(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
+    message_format: RunFormat = FORMATS["run"]
 
     run: str
     spec: RunSpec
@@ -114,10 +119,10 @@ class RunBook:
             entry = await (await self._kv()).get(run)
         except KeyNotFoundError:
             raise NotFound(f"no run {run!r}") from None
-        record = read_record(entry.value or b"")
-        if record is None or record.run != run:
-            raise NotFound(f"run {run!r} has a record that cannot be read")
-        return record, entry.revision or 0
+        try:
+            return read_record(entry.value or b"", run), entry.revision or 0
+        except Unreadable as error:
+            raise NotFound(f"the record of run {run!r} cannot be read: {error}") from None
 
     async def spec(self, run: str) -> RunSpec:
         """A run's spec never changes, so what the mirror has is right."""
@@ -176,14 +181,19 @@ class RunBook:
             if KV_OP in (message.headers or {}):
                 self._mirror.pop(run, None)
             else:
-                record = read_record(message.data or b"")
-                if record is not None and record.run == run:
-                    self._mirror[run] = record
+                try:
+                    self._mirror[run] = read_record(message.data or b"", run)
+                except Unreadable as error:
+                    log.warning("the record of a run is passed over", run=run, reason=str(error))
 
 
-def read_record(body: bytes) -> RunRecord | None:
-    """A record of the bucket, or None when it is not one."""
+def read_record(body: bytes, run: str) -> RunRecord:
+    """The record under a run's key. What a newer version added, to its spec as well, is ignored,
+    unlike in a spec that a person wrote."""
     try:
-        return RunRecord.model_validate_json(body)
-    except ValidationError:
-        return None
+        record = RunRecord.model_validate_json(body, extra="ignore")
+    except ValidationError as error:
+        raise Unreadable(f"no readable record of a run: {problem(error)}") from None
+    if record.run != run:
+        raise Unreadable(f"the record of another run, {record.run}")
+    return record

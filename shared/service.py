@@ -25,6 +25,7 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, 
 from shared import logs, subjects
 from shared.bus import PASSING, Bus
 from shared.cancelling import cancel
+from shared.errors import ArenaError
 from shared.events import Event, ServiceReport
 from shared.runs import RunBook
 from shared.settings import Settings
@@ -102,9 +103,12 @@ class Service:
 
     async def start(self) -> None:
         await self.bus.connect()
-        await self._until_it_works(self.runs.open)
-        for work in self.prepare:
-            await self._until_it_works(work)
+        try:
+            for work in [self.runs.open, *self.prepare]:
+                await self._until_it_works(work)
+        except ArenaError as error:
+            log.error("cannot start", reason=str(error))
+            raise
 
     async def after_start(self) -> None:
         for work in [self._watch_health, *self.background]:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import httpx
 
-from deploy.local.arena import CLICKHOUSE_USER, NATS_USER, Arena, Ports, Secrets, StartError, find
+from deploy.local import mark
+from deploy.local.arena import CLICKHOUSE_USER, Arena, Ports, Secrets, StartError, find
 from deploy.local.processes import Child
 from shared.spec import check_scheduler_name
 
@@ -69,6 +70,7 @@ class Stack:
                 f"{running.url}); stop it, or choose another folder with --data-dir"
             )
         plan.ports.check()
+        mark.check(plan.data_dir)
         (plan.data_dir / "logs").mkdir(exist_ok=True)
         secrets = Secrets.load_or_make(plan.data_dir)
         return Arena(os.getpid(), str(plan.data_dir.resolve()), plan.ports, secrets)

@@ -14,6 +14,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 
 from shared import batches
 from shared.events import Event, ServiceReport
+from shared.formats import FORMATS
 from shared.models import Manifest
 from shared.runs import RunRecord
 from shared.subjects import ROLL_CALL, ROLLBACK, RUNS_SUBJECTS
@@ -85,7 +86,7 @@ def document() -> dict[str, Any]:
         "asyncapi": "3.0.0",
         "info": {
             "title": "Hybrid ML Scheduler: the bus",
-            "version": str(batches.FORMAT),
+            "version": str(FORMATS["batch"]),
             "description": "NATS JetStream. Arrow messages are IPC streams of one record batch; "
             "what belongs to the batch as a whole is JSON in the schema's metadata, `envelope`. "
             "A payload below is one row of the batch.",

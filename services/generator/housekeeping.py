@@ -7,11 +7,14 @@ a finished run's last messages go too, once nothing of it is on its way.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from nats.js.api import ConsumerInfo
 from nats.js.errors import NotFoundError
 
 from shared import subjects
 from shared.bus import Bus
+from shared.errors import Unavailable
 from shared.events import Event
 from shared.runs import RunBook, RunRecord, RunState
 from shared.standing import standing_of
@@ -41,7 +44,8 @@ class Housekeeping:
                 floor = read_by_all(stream, subject, record, readers)
                 active = record is not None and record.active
                 if floor and (count > 1 or not active):
-                    await self._trim_subject(stream, subject, floor, keep_last=active)
+                    with suppress(Unavailable):  # a newer version's, which will trim it
+                        await self._trim_subject(stream, subject, floor, keep_last=active)
 
     async def reject_orphans(self) -> None:
         """Decisions of a scheduler that no run knows have no reader: to the dead letters."""
@@ -92,6 +96,11 @@ class Housekeeping:
 
     async def complete(self, record: RunRecord) -> bool:
         """Whether every scheduler has a stored result for every task; if so the run is over."""
+        with suppress(Unavailable):  # a newer version's, which will complete it
+            return await self._complete(record)
+        return False
+
+    async def _complete(self, record: RunRecord) -> bool:
         tasks = await self._bus.last(subjects.tasks(record.run), subjects.TASKS, cursor_of)
         if tasks is None or (record.spec.submitted and not cursor_of(tasks.envelope).ended):
             return False

@@ -28,12 +28,13 @@ from shared.batches import Batch
 from shared.bus import existing
 from shared.errors import NotFound, Unreadable
 from shared.events import Event
+from shared.formats import problem
 from shared.logs import logger
 from shared.runs import RunRecord, read_record
 from shared.service import Service
 from shared.settings import Settings
 from shared.standing import standing_of
-from shared.store.client import Store
+from shared.store.client import SchemaTooNew, Store
 
 Messages = Annotated[NatsBatchMessage, Context("message")]
 Read = TypeVar("Read")
@@ -104,9 +105,7 @@ def read_batch(message: Msg) -> Batch:
 def read_run(message: Msg) -> tuple[int, RunRecord] | None:
     if KV_OP in (message.headers or {}):
         return None
-    record = read_record(message.data)
-    if record is None or not message.subject.endswith(f".{record.run}"):
-        raise Unreadable("not the record of this run")
+    record = read_record(message.data, message.subject.rpartition(".")[2])
     rows.moment(record.created_at)
     rows.moment(record.updated_at)
     return message.metadata.sequence.stream, record
@@ -117,7 +116,7 @@ def read_event(message: Msg) -> tuple[int, Event]:
         event = Event.model_validate_json(message.data)
         rows.moment(event.at)
     except ValidationError as error:
-        raise Unreadable(f"not an event: {error.errors()[0]['msg']}") from None
+        raise Unreadable(f"no readable event: {problem(error)}") from None
     return message.metadata.sequence.stream, event
 
 
@@ -143,6 +142,8 @@ def make(settings: Settings) -> Service:
             try:
                 await asyncio.to_thread(store.migrate)
                 return
+            except SchemaTooNew:
+                raise  # waiting will not make it older
             except Exception as error:
                 log.warning("waiting for ClickHouse", error=str(error))
                 await asyncio.sleep(1)

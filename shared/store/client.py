@@ -24,6 +24,10 @@ class StoreError(Unavailable):
     """ClickHouse does not answer, or refused what it was asked."""
 
 
+class SchemaTooNew(StoreError):
+    """A newer version of the program has changed the tables."""
+
+
 class Store:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -89,7 +93,7 @@ class Store:
         done = {row["version"] for row in self.query("SELECT version FROM schema_migrations")}
         unknown = done - {migration.version for migration in MIGRATIONS}
         if unknown:
-            raise StoreError(
+            raise SchemaTooNew(
                 f"the database has schema version {max(unknown)}, which is newer than this "
                 f"program ({MIGRATIONS[-1].version}): upgrade the program or use another database"
             )

@@ -241,12 +241,12 @@ def garbage(run: RunRecord, sent: dict[str, list[Batch]]) -> list[tuple[str, byt
         (subjects.tasks(run.run), batches.encode(task.envelope, task.rows)[:-300], "not an Arrow"),
         (subject, batches.encode(stateless, result.rows), "without a standing"),
         (subject, batches.encode(timeless, result.rows), "is not a time"),
-        ("events.x", b"\x00\xff", "not an event"),
-        ("events.x", b'{"kind": "x", "message": 3}', "not an event"),
+        ("events.x", b"\x00\xff", "no readable event"),
+        ("events.x", b'{"kind": "x", "message": 3}', "no readable event"),
         ("events.x", Event(kind="x", message="", service="", at=1e300).model_dump_json().encode(),
          "is not a time"),
-        ("$KV.runs.x", b"garbage", "not the record of this run"),
-        ("$KV.runs.y", run.model_dump_json().encode(), "not the record of this run"),
+        ("$KV.runs.x", b"garbage", "no readable record of a run"),
+        ("$KV.runs.y", run.model_dump_json().encode(), "the record of another run"),
         ("$KV.runs.ancient", json.dumps(ancient).encode(), "is not a time"),
     ]  # fmt: skip
 

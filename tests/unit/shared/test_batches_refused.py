@@ -143,7 +143,7 @@ def test_a_stream_without_a_batch_is_refused() -> None:
 
 def test_a_newer_format_is_refused_by_its_number() -> None:
     said = refusal(written(json.dumps(ENVELOPE | {"format": 2})))
-    assert said == "message format 2 is newer than the 1 that this version reads"
+    assert said == "batch format 2 is newer than the 1 that this version reads: upgrade it"
 
 
 @pytest.mark.parametrize("missing", ["format", "kind", "run", "batch", "published_at"])

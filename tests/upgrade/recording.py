@@ -1,0 +1,106 @@
+"""What an older version wrote, read from its folder, and the same as a newer one would write it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from shared import subjects
+from shared.models import MANIFEST
+from tests.integration.arena import Arena
+
+FOLDERS = sorted(path.parent for path in Path(__file__).parent.glob("*/messages.json"))
+DATA_PLANE = (subjects.TASKS, subjects.DECISIONS, subjects.RESULTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    stream: str
+    subject: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def batch(self) -> int:
+        """Of a message of the data plane: its place in the run."""
+        return int(self.headers["Nats-Msg-Id"].rpartition(".")[2])
+
+
+class Recording:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.messages = [
+            Message(
+                said["stream"], said["subject"], said["headers"], base64.b64decode(said["body"])
+            )
+            for said in json.loads((folder / "messages.json").read_text())
+        ]
+        self.statements: dict[str, str] = json.loads((folder / "tables.json").read_text())
+        self.run = self.of(subjects.RUNS_STREAM)[0].subject.rpartition(".")[2]
+
+    def of(self, stream: str, subject: str = "") -> list[Message]:
+        return [
+            message
+            for message in self.messages
+            if message.stream == stream and subject in ("", message.subject)
+        ]
+
+    def rows(self, table: str) -> pa.Table:
+        return pq.read_table(self._folder / f"{table}.parquet")
+
+
+async def publish(arena: Arena, messages: list[Message]) -> None:
+    for message in messages:
+        kept = {name: value for name, value in message.headers.items() if name == MANIFEST}
+        await arena.stream.publish(message.subject, message.body, headers=kept or None)
+
+
+def extended(message: Message) -> Message:
+    """With something more in every place where a newer version might have put it."""
+    if message.stream in DATA_PLANE:
+        return replace(message, body=_rewritten(message.body, {"later": [1]}, column=True))
+    if message.stream == subjects.MODELS:
+        return _with_manifest(message, {"later": {"a": 1}})
+    said = json.loads(message.body) | {"later": [1]}
+    if "spec" in said:
+        said["spec"]["later"] = 1
+        said["spec"]["physics"]["later"] = True
+    return replace(message, body=json.dumps(said).encode())
+
+
+def of_format(message: Message, number: int) -> Message:
+    if message.stream in DATA_PLANE:
+        return replace(message, body=_rewritten(message.body, {"format": number}))
+    if message.stream == subjects.MODELS:
+        return _with_manifest(message, {"message_format": number})
+    said = json.loads(message.body) | {"message_format": number}
+    return replace(message, body=json.dumps(said).encode())
+
+
+def _with_manifest(message: Message, more: dict[str, Any]) -> Message:
+    manifest = json.dumps(json.loads(message.headers[MANIFEST]) | more)
+    return replace(message, headers=message.headers | {MANIFEST: manifest})
+
+
+def _rewritten(body: bytes, more: dict[str, Any], *, column: bool = False) -> bytes:
+    with pa.ipc.open_stream(body) as reader:
+        envelope = json.loads(reader.schema.metadata[b"envelope"])
+        rows = reader.read_next_batch()
+    if column:
+        rows = rows.append_column("later", pa.array(["x"] * rows.num_rows))
+        for state in filter(None, [envelope["state"]]):
+            state["later"] = 1
+            for part in state.values():
+                if isinstance(part, dict):
+                    part["later"] = 1
+    rows = rows.replace_schema_metadata({"envelope": json.dumps(envelope | more)})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_batch(rows)
+    return bytes(sink.getvalue())

@@ -1,0 +1,54 @@
+"""The folder of an embedded arena that another version has used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from deploy.local.arena import Ports, StartError
+from deploy.local.mark import NAME, known
+from deploy.local.stack import Plan, Stack
+
+
+def claim(folder: Path) -> Stack:
+    return Stack(Plan(folder, Ports.free(), ("greedy",)))
+
+
+def test_a_folder_is_marked_and_used_again(tmp_path: Path) -> None:
+    claim(tmp_path)
+    assert json.loads((tmp_path / NAME).read_text()) == known()
+    claim(tmp_path)
+
+
+def test_a_folder_without_a_mark_is_of_the_first_version(tmp_path: Path) -> None:
+    secrets = {"nats": "n", "clickhouse": "c", "analyst": "a"}
+    (tmp_path / "secrets.json").write_text(json.dumps(secrets))
+    stack = claim(tmp_path)
+    assert stack.arena.secrets.clickhouse == "c"
+    assert stack.arena.secrets.analyst == "a"
+    assert (tmp_path / NAME).exists()
+
+
+@pytest.mark.parametrize("what", known())
+def test_the_folder_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path, what: str) -> None:
+    mark = known() | {what: known()[what] + 1}
+    (tmp_path / NAME).write_text(json.dumps(mark))
+    with pytest.raises(StartError) as caught:
+        claim(tmp_path)
+    said = f"({what} {mark[what]}, this program knows {known()[what]}): upgrade the program"
+    assert said in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == [NAME]
+    assert json.loads((tmp_path / NAME).read_text()) == mark
+
+
+def test_marks_that_mean_nothing_here_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_text(json.dumps({"tables": 0, "something else": 7}))
+    claim(tmp_path)
+
+
+def test_a_mark_that_cannot_be_read_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_text("garbage")
+    with pytest.raises(StartError, match=r"version.json cannot be read: .*; remove it"):
+        claim(tmp_path)
