@@ -6,11 +6,10 @@ the workload is a field here; nothing that changes a result is configured anywhe
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import (
@@ -23,6 +22,7 @@ from pydantic import (
 )
 
 from shared.errors import SpecError
+from shared.explain import explain
 from shared.presets import PRESETS
 from shared.tasks import LARGEST
 
@@ -332,7 +332,7 @@ class RunSpec(SpecModel):
         try:
             return cls.model_validate(data)
         except ValidationError as error:
-            raise SpecError([_explain(problem) for problem in error.errors()]) from None
+            raise SpecError(explain(error, cls, "spec")) from None
 
     @classmethod
     def load(cls, path: Path) -> RunSpec:
@@ -365,47 +365,3 @@ def _known_preset(preset: str) -> str:
     if preset not in PRESETS:
         raise ValueError(f"unknown preset {preset!r}; allowed: {', '.join(PRESETS)}")
     return preset
-
-
-def _fields_at(location: tuple[int | str, ...]) -> list[str]:
-    """The field names that are allowed where an unknown key was found."""
-    model: Any = RunSpec
-    for part in location:
-        if isinstance(part, int) or (isinstance(part, str) and part in _KINDS):
-            model = _KINDS.get(str(part), model)
-            continue
-        field = getattr(model, "model_fields", {}).get(part)
-        if field is None:
-            break
-        annotation = field.annotation
-        arguments = [a for a in get_args(annotation) if hasattr(a, "model_fields")]
-        model = arguments[0] if arguments else annotation
-    return sorted(getattr(model, "model_fields", {}))
-
-
-_KINDS: dict[str, type[SpecModel]] = {
-    "lognormal": LogNormal,
-    "pareto": Pareto,
-    "uniform": Uniform,
-    "bimodal": Bimodal,
-}
-
-
-def _explain(problem: Any) -> str:
-    location = tuple(part for part in problem["loc"])
-    unknown_key = problem["type"] == "extra_forbidden"
-    *above, last = location or ("spec",)
-    # The kind of a distribution is a part of the location, but no key of the spec.
-    path = [part for part in above if part not in _KINDS]
-    if unknown_key or last not in _KINDS:
-        path.append(last)
-    where = ".".join(str(part) for part in path)
-    if unknown_key:
-        allowed = _fields_at(location[:-1])
-        close = difflib.get_close_matches(str(location[-1]), allowed, n=1)
-        hint = f" (did you mean {close[0]}?)" if close else ""
-        return f"{where}: unknown key{hint}; allowed: {', '.join(allowed)}"
-    message = problem["msg"].removeprefix("Value error, ")
-    given = problem.get("input")
-    shown = repr(given) if isinstance(given, (str, int, float, bool, type(None))) else None
-    return f"{where}: {message}" + (f" (got {shown})" if shown is not None else "")

@@ -12,6 +12,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from shared.errors import ArenaError, SpecError
+from shared.explain import explain
 from shared.spec import RunSpec, read_mapping
 
 Figure = Literal[
@@ -101,11 +102,7 @@ def parse(data: Any, source: str) -> Experiment:
     try:
         return Experiment.model_validate(data)
     except ValidationError as error:
-        lines = [
-            f"{source}: {'.'.join(map(str, problem['loc'])) or 'experiment'}: "
-            f"{problem['msg'].removeprefix('Value error, ')}"
-            for problem in error.errors()
-        ]
+        lines = [f"{source}: {line}" for line in explain(error, Experiment, "experiment")]
         raise ExperimentError("\n".join(lines)) from None
 
 

@@ -27,6 +27,7 @@ from pydantic import (
 )
 
 from shared.errors import ArenaError, SpecError
+from shared.explain import explain
 from shared.spec import Cluster, Physics, RunSpec
 
 VERSION = 1
@@ -274,12 +275,9 @@ def parse(data: Any, source: str) -> Profile:
     try:
         return Profile.model_validate(data)
     except ValidationError as error:
-        problems = error.errors()
-        first = problems[0]
-        where = ".".join(map(str, first["loc"])) or "profile"
-        said = first["msg"].removeprefix("Value error, ")
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        raise ProfileError(f"{source}: {where}: {said}{more}") from None
+        first, *others = explain(error, Profile, "profile")
+        more = f" (and {len(others)} more)" if others else ""
+        raise ProfileError(f"{source}: {first}{more}") from None
 
 
 def _is_spec(data: Any) -> bool:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import Field, ValidationError
 
 from services.lab.traces.report import TraceError
 from services.lab.traces.rules import Declared, Inversion, Rule, Rules, SwfRules
 from shared.errors import SpecError
+from shared.explain import explain
 from shared.spec import read_mapping
 
 MIB = 1.048576  # MB in a MiB
@@ -140,7 +140,7 @@ def parse_mapping(data: Any, source: str = "mapping") -> Mapping:
     try:
         return Mapping.model_validate(merged)
     except ValidationError as error:
-        lines = [f"{source}: {_explain(problem)}" for problem in error.errors()]
+        lines = [f"{source}: {line}" for line in explain(error, Mapping, "mapping")]
         raise TraceError("\n".join(lines)) from None
 
 
@@ -156,24 +156,3 @@ def _changed(usual: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
         else:
             result[field] = rule
     return result
-
-
-def _explain(problem: Any) -> str:
-    where = ".".join(str(part) for part in problem["loc"]) or "mapping"
-    if problem["type"] == "extra_forbidden":
-        allowed = _allowed(problem["loc"][:-1])
-        close = difflib.get_close_matches(str(problem["loc"][-1]), allowed, n=1)
-        hint = f" (did you mean {close[0]}?)" if close else ""
-        return f"{where}: unknown key{hint}; allowed: {', '.join(allowed)}"
-    given = problem.get("input")
-    shown = f" (got {given!r})" if isinstance(given, str | int | float) else ""
-    return f"{where}: {problem['msg'].removeprefix('Value error, ')}{shown}"
-
-
-def _allowed(location: tuple[Any, ...]) -> list[str]:
-    model: Any = Mapping
-    for part in location:
-        annotation = model.model_fields[part].annotation
-        inside = [kind for kind in get_args(annotation) if hasattr(kind, "model_fields")]
-        model = inside[0] if inside else annotation
-    return list(model.model_fields)

@@ -75,7 +75,11 @@ def test_merging_leaves_what_it_was_given_alone() -> None:
         ({"seeds": []}, "seeds"),
         ({"seeds": [1, 1]}, "a seed is named twice"),
         ({"figures": ["pie"]}, "figures.0"),
-        ({"colour": "red"}, "colour"),
+        ({"colour": "red"}, "mine.yaml: colour: unknown key; allowed: axis, baseline, compare"),
+        (
+            {"variants": {"uniform": {"valeu": 1}}},
+            "mine.yaml: variants.uniform.valeu: unknown key (did you mean value?); allowed: label,",
+        ),
         ({"name": "Not A Name"}, "name"),
         ({"spec": {"pace": -1}}, "pace"),
         ({"variants": {"a": {"spec": {"workload": {"preset": "nope"}}}}}, "unknown preset"),

@@ -74,7 +74,11 @@ def test_limits_are_kept_and_counted(tmp_path: Path) -> None:
     ("data", "said"),
     [
         ([1], "m.yaml: a mapping has the keys physics, csv, swf, alibaba, wfcommons"),
-        ({"sfw": {}}, r"m.yaml: sfw: unknown key \(did you mean swf\?\); allowed: physics, csv"),
+        (
+            {"sfw": {}},
+            r"m.yaml: sfw: unknown key \(did you mean swf\?\); "
+            "allowed: alibaba, csv, physics, swf, wfcommons",
+        ),
         ({"swf": 3}, "m.yaml: swf: Input should be .* SwfRules"),
         ({"swf": {"intensty": {}}}, r"swf.intensty: unknown key \(did you mean intensity\?\)"),
         ({"swf": {"memory": {"colum": "x"}}}, r"memory.colum: unknown key \(did you mean column"),
