@@ -8,16 +8,11 @@ from collections import OrderedDict
 from shared.bound import cluster_bound
 from shared.runs import RunRecord, RunState
 from shared.store.client import Store
-from shared.tasks import Tasks
+from shared.store.tasks import read_tasks
 
 # All tasks of a run are looked at: 40 MB and about a second for a million of them.
 MOST_TASKS = 2_000_000
 KEPT_RUNS = 256
-
-TASKS = """
-    SELECT task_id, size, compute_intensity, memory_required, arrival_time
-    FROM tasks FINAL WHERE run = {run:String} LIMIT {most:UInt64}
-"""
 
 
 class Bounds:
@@ -38,8 +33,5 @@ class Bounds:
             return self._known[record.run]
 
     def _work_out(self, record: RunRecord) -> float | None:
-        rows = self._store.table(TASKS, {"run": record.run, "most": MOST_TASKS + 1})
-        if rows.num_rows > MOST_TASKS:
-            return None
-        tasks = Tasks(*(rows.column(name).to_numpy() for name in rows.column_names))
-        return cluster_bound(tasks, record.spec)
+        tasks = read_tasks(self._store, record.run, most=MOST_TASKS + 1)
+        return cluster_bound(tasks, record.spec) if len(tasks) <= MOST_TASKS else None

@@ -18,7 +18,7 @@ from shared.errors import ArenaError
 from shared.physics import Floats, cpu_seconds, gpu_seconds
 from shared.spec import RunSpec
 from shared.store.client import Store
-from shared.tasks import Tasks
+from shared.store.tasks import read_tasks
 
 STRETCHES = 200
 SAMPLED_TASKS = 5000
@@ -59,12 +59,6 @@ TIMES = f"""
         SELECT scheduler, time {JUDGED}
         ORDER BY scheduler, task_id LIMIT {{most:Int64}} BY scheduler
     ) GROUP BY scheduler
-"""
-TASKS = """
-    SELECT task_id, size, compute_intensity, memory_required, arrival_time
-    FROM tasks FINAL
-    WHERE run = {run:String} AND task_id >= {first:Int64} AND task_id % {step:Int64} = 0
-    ORDER BY task_id
 """
 GRAPH = """
     SELECT task_id, dependencies AS parents FROM tasks FINAL
@@ -116,7 +110,7 @@ class _Run:
     def outcomes(self) -> pa.Table:
         rows = self._ask(OUTCOMES)
         self._check(rows)
-        tasks = self._tasks(first=self._experiment.judge_from)
+        tasks = read_tasks(self._store, self._run, first=self._experiment.judge_from)
         began = float(tasks.arrival_time.min())
         same = np.ones(rows.num_rows)
         columns = {
@@ -177,7 +171,8 @@ class _Run:
         return rows.append_column("oracle_time", pa.array(floor, pa.float64()))
 
     def workload(self) -> pa.Table:
-        tasks = self._tasks(first=0, step=max(self._experiment.tasks // SAMPLED_TASKS, 1))
+        step = max(self._experiment.tasks // SAMPLED_TASKS, 1)
+        tasks = read_tasks(self._store, self._run, step=step)
         return pa.table(
             {
                 "task_id": tasks.task_id,
@@ -190,10 +185,6 @@ class _Run:
                 "judged": tasks.task_id >= self._experiment.judge_from,
             }
         )
-
-    def _tasks(self, first: int, step: int = 1) -> Tasks:
-        rows = self._ask(TASKS, first=first, step=step)
-        return Tasks(*(rows.column(name).to_numpy() for name in rows.column_names))
 
     def graph(self) -> pa.Table:
         return self._ask(GRAPH, most=DRAWN_TASKS)

@@ -8,7 +8,7 @@ import pyarrow as pa
 from services.trainer.dqn import Results
 from services.trainer.forest import Labelled
 from shared.store.client import Store
-from shared.tasks import Floats, Tasks
+from shared.store.tasks import floats_in, tasks_in
 
 ORACLE_WINDOW = """
     SELECT task_id, size, compute_intensity, memory_required, optimal_gpu_fraction AS share
@@ -35,7 +35,7 @@ AGENT_RESULTS = """
 
 def oracle_window(store: Store, run: str, limit: int) -> Labelled | None:
     rows = _oldest_first(store.table(ORACLE_WINDOW, {"run": run, "limit": limit}))
-    return Labelled(_tasks(rows), _column(rows, "share")) if rows.num_rows else None
+    return Labelled(tasks_in(rows), floats_in(rows, "share")) if rows.num_rows else None
 
 
 def agent_results(store: Store, run: str, scheduler: str, limit: int) -> Results | None:
@@ -45,28 +45,14 @@ def agent_results(store: Store, run: str, scheduler: str, limit: int) -> Results
     if not rows.num_rows:
         return None
     return Results(
-        tasks=_tasks(rows),
-        share=_column(rows, "share"),
-        gpu=_column(rows, "gpu").astype(np.int64),
-        time=_column(rows, "time"),
-        energy=_column(rows, "energy"),
-        failed=_column(rows, "failed") > 0,
+        tasks=tasks_in(rows),
+        share=floats_in(rows, "share"),
+        gpu=floats_in(rows, "gpu").astype(np.int64),
+        time=floats_in(rows, "time"),
+        energy=floats_in(rows, "energy"),
+        failed=floats_in(rows, "failed") > 0,
     )
 
 
 def _oldest_first(rows: pa.Table) -> pa.Table:
     return rows.take(np.arange(rows.num_rows)[::-1])
-
-
-def _tasks(rows: pa.Table) -> Tasks:
-    return Tasks(
-        task_id=rows.column("task_id").to_numpy(),
-        size=_column(rows, "size"),
-        compute_intensity=_column(rows, "compute_intensity"),
-        memory_required=_column(rows, "memory_required"),
-        arrival_time=np.zeros(rows.num_rows),
-    )
-
-
-def _column(rows: pa.Table, name: str) -> Floats:
-    return np.asarray(rows.column(name).to_numpy(), dtype=np.float64)

@@ -1,0 +1,41 @@
+"""A run's tasks, read back from ClickHouse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from shared.store.client import Store
+from shared.tasks import Floats, Tasks
+
+TASKS = """
+    SELECT task_id, size, compute_intensity, memory_required, arrival_time
+    FROM tasks FINAL
+    WHERE run = {run:String} AND task_id >= {first:Int64} AND task_id % {step:Int64} = 0
+    ORDER BY task_id
+"""
+
+
+def read_tasks(
+    store: Store, run: str, *, first: int = 0, step: int = 1, most: int | None = None
+) -> Tasks:
+    """The tasks from `first` on whose ids are multiples of `step`, at most so many. Parents stay
+    behind: who reads tasks back looks at what they cost."""
+    limit = "" if most is None else f"LIMIT {most:d}"
+    return tasks_in(store.table(TASKS + limit, {"run": run, "first": first, "step": step}))
+
+
+def tasks_in(rows: pa.Table) -> Tasks:
+    """The tasks in the rows of any query. Those that learners keep have no arrival: it is 0."""
+    arrives = "arrival_time" in rows.column_names
+    return Tasks(
+        task_id=rows.column("task_id").to_numpy(),
+        size=floats_in(rows, "size"),
+        compute_intensity=floats_in(rows, "compute_intensity"),
+        memory_required=floats_in(rows, "memory_required"),
+        arrival_time=floats_in(rows, "arrival_time") if arrives else np.zeros(rows.num_rows),
+    )
+
+
+def floats_in(rows: pa.Table, name: str) -> Floats:
+    return np.asarray(rows.column(name).to_numpy(), dtype=np.float64)
