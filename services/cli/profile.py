@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,6 +23,7 @@ from services.lab.profile import (
     calibrated,
     load,
 )
+from services.lab.writing import replace_text
 
 DEFAULT_OUT = Path("hardware_profile.json")
 
@@ -75,8 +75,10 @@ def profile(
                 effort, lambda what, share: bar.update(task, description=what, completed=share)
             )
         existed = output.exists()
-        text = found.model_dump_json(by_alias=True, indent=2)
-        _write(output, text + "\n")
+        try:
+            replace_text(output, found.model_dump_json(by_alias=True, indent=2) + "\n")
+        except OSError as error:
+            raise ProfileError(f"{output} cannot be written: {error.strerror}") from None
     if json:
         print_json(found.model_dump(mode="json", by_alias=True))
     else:
@@ -157,16 +159,3 @@ def _check_writable(path: Path) -> None:
         raise ProfileError(f"{path} is a folder: give --out a file")
     if not os.access(path.parent, os.W_OK):
         raise ProfileError(f"{path} cannot be written: give --out another place")
-
-
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all: a run may read the old file meanwhile."""
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8"
-        ) as file:
-            file.write(text)
-        os.chmod(file.name, 0o644)
-        os.replace(file.name, path)
-    except OSError as error:
-        raise ProfileError(f"{path} cannot be written: {error.strerror}") from None

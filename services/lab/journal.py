@@ -8,7 +8,6 @@ provenance.json   written with the report: what was run where
 
 from __future__ import annotations
 
-import os
 import secrets
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from services.lab.experiment import Experiment, ExperimentError, parse
 from services.lab.tables import TABLES
+from services.lab.writing import replace_text, replacing
 from shared.spec import read_mapping
 
 
@@ -64,7 +64,7 @@ class Folder:
             )
         (path / "data" / "parts").mkdir(parents=True, exist_ok=True)
         folder = cls(path, experiment, journal)
-        replace(path / "experiment.json", experiment.model_dump_json(indent=1) + "\n")
+        replace_text(path / "experiment.json", experiment.model_dump_json(indent=1) + "\n")
         folder.save()
         return folder
 
@@ -80,7 +80,7 @@ class Folder:
         return cls(path, parse(read_mapping(declared), str(declared)), journal)
 
     def save(self) -> None:
-        replace(self.path / "journal.json", self.journal.model_dump_json(indent=1) + "\n")
+        replace_text(self.path / "journal.json", self.journal.model_dump_json(indent=1) + "\n")
 
     @property
     def complete(self) -> bool:
@@ -89,9 +89,8 @@ class Folder:
     def keep(self, entry: Entry, found: dict[str, pa.Table]) -> None:
         """The tables of a run that is done, then the note that it is."""
         for name, rows in found.items():
-            part = self._part(name, entry.variant, entry.seed)
-            pq.write_table(rows, part.with_suffix(".new"))
-            part.with_suffix(".new").replace(part)
+            with replacing(self._part(name, entry.variant, entry.seed)) as part:
+                pq.write_table(rows, part)
         entry.done = True
         self.save()
 
@@ -110,12 +109,3 @@ class Folder:
     def _part(self, table: str, variant: str, seed: int) -> Path:
         number = list(self.experiment.variants).index(variant)
         return self.path / "data" / "parts" / f"{table}-{number}-{seed}.parquet"
-
-
-def replace(path: Path, text: str) -> None:
-    new = path.with_name(path.name + ".new")
-    with new.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)

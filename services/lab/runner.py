@@ -18,7 +18,8 @@ from typing import Any
 from services.lab import provenance
 from services.lab.collect import collect
 from services.lab.experiment import ExperimentError
-from services.lab.journal import Entry, Folder, replace
+from services.lab.journal import Entry, Folder
+from services.lab.writing import replace_text
 from shared.errors import ArenaError, Unavailable
 from shared.gateway import Gateway, Refused
 from shared.store.client import Store
@@ -154,4 +155,4 @@ def finish(folder: Folder, peaks: dict[str, float]) -> None:
     """All runs are done: what the report is made from. `peaks` is MB by process."""
     folder.merge()
     found = provenance.describe(folder.journal, peaks)
-    replace(folder.path / "provenance.json", json.dumps(found, indent=1) + "\n")
+    replace_text(folder.path / "provenance.json", json.dumps(found, indent=1) + "\n")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,6 +13,7 @@ from pyarrow import parquet as arrow_parquet
 from services.lab.traces.delimited import SEPARATOR
 from services.lab.traces.report import TraceError
 from services.lab.traces.trace import Trace
+from services.lab.writing import replacing
 from shared.batches import TASKS, task_rows
 from shared.tasks import Tasks
 
@@ -29,17 +28,24 @@ class Writer(Protocol):
 def convert(trace: Trace, target: Path, each: Callable[[Tasks], None]) -> int:
     """Write all tasks; `each` sees every batch. Returns how many there were."""
     check_target(trace.path, target)
+    try:
+        with replacing(target) as part:
+            return _write(trace, part, target.suffix, each)
+    except OSError as error:
+        raise TraceError(f"{target}: cannot be written: {error.strerror}") from None
+
+
+def _write(trace: Trace, part: Path, suffix: str, each: Callable[[Tasks], None]) -> int:
     count = 0
-    with _whole_or_not_at_all(target) as part:
-        writer = _writer(part, target)
-        try:
-            for tasks in trace.batches():
-                rows = task_rows(tasks)
-                writer.write_batch(rows if target.suffix == ".parquet" else _texts(rows))
-                count += len(tasks)
-                each(tasks)
-        finally:
-            writer.close()
+    writer = _writer(part, suffix)
+    try:
+        for tasks in trace.batches():
+            rows = task_rows(tasks)
+            writer.write_batch(rows if suffix == ".parquet" else _texts(rows))
+            count += len(tasks)
+            each(tasks)
+    finally:
+        writer.close()
     return count
 
 
@@ -50,9 +56,9 @@ def check_target(source: Path, target: Path) -> None:
         raise TraceError(f"{target}: is the trace itself")
 
 
-def _writer(part: Path, target: Path) -> Writer:
+def _writer(part: Path, suffix: str) -> Writer:
     made: Any
-    if target.suffix == ".parquet":
+    if suffix == ".parquet":
         made = arrow_parquet.ParquetWriter(part, TASKS, compression="zstd")
     else:
         options = arrow_csv.WriteOptions(quoting_style="none", quoting_header="none")
@@ -65,15 +71,3 @@ def _texts(rows: pa.RecordBatch) -> pa.RecordBatch:
     lists = rows.column("dependencies").to_pylist()
     texts = pa.array([SEPARATOR.join(map(str, found)) for found in lists], pa.string())
     return pa.RecordBatch.from_arrays([*rows.columns[:-1], texts], schema=AS_TEXT)
-
-
-@contextmanager
-def _whole_or_not_at_all(target: Path) -> Iterator[Path]:
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        yield part
-        os.replace(part, target)
-    except OSError as error:
-        raise TraceError(f"{target}: cannot be written: {error.strerror}") from None
-    finally:
-        part.unlink(missing_ok=True)
