@@ -16,6 +16,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from services.lab.collect import recovered_after
 from tests.bench import machine
 from tests.bench.__main__ import say
 from tests.e2e.arena import ArenaProcess
@@ -122,7 +125,8 @@ def recovery(arena: ArenaProcess, spec: dict[str, Any], seeds: range) -> dict[st
     for seed in seeds:
         times = times_of(arena, race(arena, "drift", spec, seed))
         for name in ("hybrid_ml", "rl_agent", "frozen_forest", "greedy"):
-            needed.setdefault(name, []).append(tasks_until_back(times[name], times["oracle"]))
+            back = recovered_after(*(np.array(times[one][DRIFT_AT:]) for one in (name, "oracle")))
+            needed.setdefault(name, []).append(back)
             stretch = slice(DRIFT_AT, DRIFT_AT + 500)
             after.setdefault(name, []).append(
                 sum(times[name][stretch]) / sum(times["oracle"][stretch])
@@ -131,13 +135,6 @@ def recovery(arena: ArenaProcess, spec: dict[str, Any], seeds: range) -> dict[st
         name: {"tasks_until_within_10_percent": needed[name], "first_500": spread(after[name])}
         for name in needed
     }
-
-
-def tasks_until_back(spent: list[float], oracle: list[float]) -> int | None:
-    for start in range(DRIFT_AT, len(spent) - 50):
-        if sum(spent[start : start + 50]) <= 1.1 * sum(oracle[start : start + 50]):
-            return start - DRIFT_AT
-    return None
 
 
 def spread(values: list[float]) -> dict[str, float]:
