@@ -7,6 +7,7 @@ import shutil
 import signal
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
@@ -30,8 +31,7 @@ async def embedded(folder: Folder, *, quiet: bool) -> dict[str, float]:
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(signum, stopping.set)
-    home = folder.path / "arena"
-    stack = Stack(Plan(home, Ports.free(), _competitors(folder.experiment)))
+    stack = Stack(Plan(_home(folder), Ports.free(), _competitors(folder.experiment)))
     watch = PeakWatch(stack)
     try:
         with err.status("starting an arena for the experiment"):
@@ -46,8 +46,17 @@ async def embedded(folder: Folder, *, quiet: bool) -> dict[str, float]:
         peaks = watch.stop()
         with err.status("stopping the arena"):
             await stack.stop()
-    shutil.rmtree(home, ignore_errors=True)
+    clear(folder)
     return peaks
+
+
+def clear(folder: Folder) -> None:
+    """Nobody needs the arena of an experiment that is done."""
+    shutil.rmtree(_home(folder), ignore_errors=True)
+
+
+def _home(folder: Folder) -> Path:
+    return folder.path / "arena"
 
 
 def _competitors(experiment: Experiment) -> tuple[str, ...]:

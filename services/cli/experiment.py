@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 
 from services.cli.client import connect, settings
-from services.cli.conduct import embedded, on_arena
+from services.cli.conduct import clear, embedded, on_arena
 from services.cli.options import DataDir, Json, Url
 from services.cli.output import err, explained, fail, out, plain, print_json
 from services.cli.profile import ClusterOption, over_profile
@@ -91,6 +91,9 @@ def run(
             if any(given is not None for given in (tasks, seeds, pace, cluster, out_dir)):
                 fail("--resume goes on with the settings that the experiment was started with")
             folder = Folder.open(resume)
+            if folder.complete:
+                _report_again(folder, json)
+                return
             if remote != (folder.journal.arena != "embedded"):
                 fail(f"{resume} was started on this arena: {folder.journal.arena}; say the same")
         else:
@@ -114,7 +117,8 @@ def run(
             note = f"interrupted; what was done is kept. Go on with: [bold]{plain(again)}[/]"
             err.print(note, soft_wrap=True)
             raise typer.Exit(130) from None
-        _report(folder, peaks, json)
+        finish(folder, peaks)
+        _write_report(folder.path, json)
 
 
 @app.command()
@@ -126,15 +130,11 @@ def report(
 
     Example: `hybrid experiment report experiments/shift-1116-081502`
     """
-    from services.lab import report as reports
-
     with explained():
         Folder.open(folder)
         if not (folder / "provenance.json").exists():
             fail(f"{folder} is not finished: hybrid experiment run --resume {folder}")
-        with err.status("writing the report"):
-            written = reports.write(folder)
-    _say(folder, [str(each) for each in written], json)
+        _write_report(folder, json)
 
 
 @app.command()
@@ -205,16 +205,24 @@ def _command(
     return shlex.join(words)
 
 
-def _report(folder: Folder, peaks: dict[str, float], json: bool) -> None:
+def _report_again(folder: Folder, json: bool) -> None:
+    """Every run is done, so no arena is needed; what was measured with the runs stays as it is."""
+    err.print("every run is done, the report is written again")
+    if not (folder.path / "provenance.json").exists():  # it was killed right before
+        finish(folder, {})
+    clear(folder)
+    _write_report(folder.path, json)
+
+
+def _write_report(folder: Path, json: bool) -> None:
     from services.lab import report as reports
 
     began = time.monotonic()
     with err.status("writing the report"):
-        finish(folder, peaks)
-        written = reports.write(folder.path)
+        written = reports.write(folder)
     if not json:
         err.print(f"[dim]report written in {time.monotonic() - began:.1f} s[/]")
-    _say(folder.path, [str(each) for each in written], json)
+    _say(folder, [str(each) for each in written], json)
 
 
 def _say(folder: Path, written: list[str], json: bool) -> None:
