@@ -9,6 +9,7 @@ import nats
 import pytest
 from pydantic import SecretStr
 
+from services.gateway import intake
 from services.generator import app as generator
 from services.generator import emitter
 from services.simulator import app as simulator
@@ -113,3 +114,12 @@ async def http(full_arena: Arena) -> AsyncIterator[httpx.AsyncClient]:
     await full_arena.start("recorder")
     async with serving(full_arena.settings) as client:
         yield client
+
+
+@pytest.fixture
+async def submitting(
+    full_arena: Arena, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`greedy` is there for runs that take tasks; a gateway that cannot take them soon says so."""
+    monkeypatch.setattr(intake, "HOLD_SECONDS", 0.2)
+    await full_arena.schedulers("greedy")

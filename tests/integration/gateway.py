@@ -17,6 +17,8 @@ import services.gateway.app
 from shared.settings import Settings
 from tests.integration.arena import Arena, eventually
 
+# A run that takes what is sent to it, and makes nothing.
+SUBMITTED = {"workload": {"source": "submitted"}, "schedulers": ["greedy"]}
 TASK = {"size": 960, "compute_intensity": 0.75, "memory_required": 81}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -11,27 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from services.gateway import intake
 from shared import subjects
 from shared.batches import TASKS, Envelope, column
 from shared.gateway import ARROW_STREAM, NEXT_TASK
 from shared.runs import RunState
 from shared.stream import cursor_of, load_position
 from tests.integration.arena import Arena, eventually, rows_of, unchanged
-from tests.integration.gateway import serving, started, state_of
+from tests.integration.gateway import SUBMITTED, started, state_of
 
-SUBMITTED = {"workload": {"source": "submitted"}, "schedulers": ["greedy"]}
-
-
-@pytest.fixture
-async def http(
-    full_arena: Arena, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[httpx.AsyncClient]:
-    monkeypatch.setattr(intake, "HOLD_SECONDS", 0.2)
-    await full_arena.start("recorder")
-    await full_arena.schedulers("greedy")
-    async with serving(full_arena.settings) as client:
-        yield client
+pytestmark = pytest.mark.usefixtures("submitting")
 
 
 def rows(first: int, count: int, **columns: Any) -> pa.RecordBatch:

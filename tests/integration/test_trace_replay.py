@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from services.gateway import intake
 from services.lab.traces import replay
 from services.lab.traces.replay import Progress, Replay, ReplayError, Watcher
 from shared import subjects
@@ -22,22 +21,15 @@ from shared.errors import Unavailable
 from shared.gateway import Gateway
 from shared.tasks import Tasks
 from tests.integration.arena import Arena, eventually, rows_of
-from tests.integration.gateway import serving, started, state_of
+from tests.integration.gateway import SUBMITTED, started, state_of
 
-SUBMITTED = {"workload": {"source": "submitted"}, "schedulers": ["greedy"]}
+pytestmark = pytest.mark.usefixtures("submitting")
 
 
-@pytest.fixture
-async def http(
-    full_arena: Arena, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[httpx.AsyncClient]:
-    monkeypatch.setattr(intake, "HOLD_SECONDS", 0.2)
+@pytest.fixture(autouse=True)
+async def simulated(full_arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "REQUEST_TASKS", 70)
-    await full_arena.start("recorder")
-    await full_arena.schedulers("greedy")
     await full_arena.start("simulator")
-    async with serving(full_arena.settings) as client:
-        yield client
 
 
 def tasks(first: int, count: int) -> Tasks:
