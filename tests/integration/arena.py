@@ -16,6 +16,7 @@ from nats.aio.client import Client
 from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
 
 import services.generator.app
 import services.recorder.app
@@ -31,6 +32,7 @@ from shared.settings import Settings
 from shared.spec import RunSpec
 from shared.store.client import Store
 from tests.integration.clickhouse_server import ROOT
+from tests.integration.nats_server import password_of
 
 MAKERS: dict[str, Callable[[Settings], Service]] = {
     "generator": services.generator.app.make,
@@ -42,7 +44,7 @@ MAKERS: dict[str, Callable[[Settings], Service]] = {
 
 
 async def eventually(
-    look: Callable[[], Awaitable[Any]], what: str = "", *, seconds: float = 30
+    look: Callable[[], Awaitable[Any]], what: str = "", *, seconds: float = 120
 ) -> Any:
     """Look until there is something to see; what is seen last is shown when time is up."""
     deadline = time.monotonic() + seconds
@@ -86,7 +88,7 @@ class Arena:
         return self._store
 
     async def start(self, name: str, **settings: Any) -> Service:
-        service = MAKERS[name](self.settings.model_copy(update=settings))
+        service = MAKERS[name](as_user(name, self.settings).model_copy(update=settings))
         self._services.append(service)
         await service.start()
         await service.bus.broker.start()
@@ -104,7 +106,7 @@ class Arena:
 
     def process(self, name: str, **settings: Any) -> subprocess.Popen[bytes]:
         """A service as a process of its own, for a test that kills it."""
-        values = self.settings.model_copy(update=settings)
+        values = as_user(name, self.settings).model_copy(update=settings)
         environment = {
             "HYBRID_" + key.upper(): _plain(getattr(values, key))
             for key in type(values).model_fields
@@ -186,12 +188,20 @@ class Arena:
         return int((await self.stream.publish(subject, body)).seq)
 
 
+def as_user(user: str, settings: Settings) -> Settings:
+    """With the rights that this service has in an arena."""
+    return settings.model_copy(
+        update={"nats_user": user, "nats_password": SecretStr(password_of(user))}
+    )
+
+
 def rows_of(found: list[Batch]) -> pa.Table:
     return pa.Table.from_batches([batch.rows for batch in found])
 
 
 async def connect(settings: Settings, name: str = "test") -> Bus:
-    bus = Bus(settings, name, CollectorRegistry())
+    """To a NATS whose streams may have to be made."""
+    bus = Bus(settings, name, CollectorRegistry(), keeps_streams=True)
     await bus.connect()
     return bus
 
