@@ -15,7 +15,7 @@ import uvicorn
 
 import services.gateway.app
 from shared.settings import Settings
-from tests.integration.arena import Arena, eventually
+from tests.integration.arena import Arena, as_user, eventually
 
 # A run that takes what is sent to it, and makes nothing.
 SUBMITTED = {"workload": {"source": "submitted"}, "schedulers": ["greedy"]}
@@ -34,7 +34,9 @@ class Server(uvicorn.Server):
 async def serving(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
     # Whether somebody built a dashboard beside the source must not decide a test.
     folder = settings.dashboard_dir or Path("no dashboard")
-    _, app = services.gateway.app.make(settings.model_copy(update={"dashboard_dir": folder}))
+    _, app = services.gateway.app.make(
+        as_user("gateway", settings).model_copy(update={"dashboard_dir": folder})
+    )
     server = Server(uvicorn.Config(app, log_config=None, lifespan="on"))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
@@ -70,7 +72,7 @@ async def state_of(http: httpx.AsyncClient, run: str, state: str) -> dict[str, A
         found = (await http.get(f"/api/runs/{run}")).json()
         return found if found["state"] == state else None
 
-    return dict(await eventually(look, f"run {run} {state}", seconds=60))
+    return dict(await eventually(look, f"run {run} {state}"))
 
 
 async def completed(http: httpx.AsyncClient, **spec: Any) -> str:

@@ -43,7 +43,7 @@ async def reached(arena: Arena, run: RunRecord, name: str, version: int) -> Mode
         model = await models.newest(arena.bus, run.run, name)
         return model if model is not None and model.manifest.version >= version else None
 
-    model: Model = await eventually(newest, f"version {version} of {name}", seconds=60)
+    model: Model = await eventually(newest, f"version {version} of {name}")
     return model
 
 

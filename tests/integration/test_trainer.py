@@ -135,7 +135,7 @@ async def test_a_worse_forest_is_kept_back_and_told_about_with_both_scores(
     async def some_of_both() -> bool:
         return {row["shipped"] for row in await rows(arena, run)} == {True, False}
 
-    await eventually(some_of_both, seconds=60)
+    await eventually(some_of_both)
     await arena.runs.move(run.run, RunState.PAUSED)
 
     async def settled() -> int:

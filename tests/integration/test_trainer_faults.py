@@ -57,7 +57,7 @@ async def test_a_broken_newest_model_is_passed_over(
         good = [model.manifest for model in await models.stored(arena.bus, run.run, name)]
         return good[-1] if good[-1].version > held and good[-1].sha256 != said.sha256 else None
 
-    going_on = await eventually(behind, f"a model behind the broken one of {name}", seconds=20)
+    going_on = await eventually(behind, f"a model behind the broken one of {name}")
     assert going_on.reason.startswith(("not worse", "after"))
 
 
