@@ -7,6 +7,7 @@ until it is stored, so a caller may acknowledge its own input as soon as `publis
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ from shared.settings import Settings
 
 WRONG_LAST_SEQUENCE = 10071
 STREAM_FULL = {10077, 10122, 10123}  # bytes, messages, messages of a subject
+# Of a server that is alive but cannot say yet: this id is being stored; too many requests.
+NOT_YET = {10158, 10167}
 
 HEADER_BYTES = 4096  # more than the headers of a dead letter ever take
 
@@ -64,13 +67,23 @@ class Last:
 
 
 class Bus:
-    def __init__(self, settings: Settings, service: str, registry: CollectorRegistry) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        service: str,
+        registry: CollectorRegistry,
+        *,
+        keeps_streams: bool = False,
+    ) -> None:
         self.settings = settings
         self.service = service
+        self._keeps_streams = keeps_streams
+        self._inbox = subjects.inbox(settings.nats_user)
         self.broker = NatsBroker(
-            settings.nats_url,
+            settings.nats_servers,
             security=_credentials(settings),
             name=service,
+            inbox_prefix=self._inbox,
             max_reconnect_attempts=-1,
             reconnect_time_wait=1,
             connect_timeout=5,
@@ -102,6 +115,11 @@ class Bus:
         return context
 
     @property
+    def inbox_prefix(self) -> bytes:
+        """For FastStream's pull subscribers, which would not ask the connection for its own."""
+        return f"{self._inbox}.".encode()
+
+    @property
     def connected(self) -> bool:
         client = self.broker._connection
         return client is not None and bool(client.is_connected)
@@ -113,15 +131,27 @@ class Bus:
         return client.max_payload - HEADER_BYTES if client is not None else 0
 
     async def connect(self) -> None:
-        """Connect, waiting for the server as long as it takes, and make the streams."""
+        """Connect and see that the streams are there, waiting as long as it takes.
+
+        The service that keeps the streams makes them, so that just one needs the right to.
+        """
+        prepare = self._make_streams if self._keeps_streams else self._find_streams
         while True:
             try:
                 await self.broker.connect()
-                await self._make_streams()
-                return
+                return await prepare()
+            except nats.js.errors.NotFoundError:
+                log.info("waiting for the generator, which makes the streams")
+                await asyncio.sleep(0.2)
             except PASSING as error:
-                log.warning("waiting for NATS", url=_shown(self.settings), error=repr(error))
+                servers = _shown(self.settings)
+                log.warning("waiting for NATS", servers=servers, error=repr(error))
                 await asyncio.sleep(1)
+
+    async def _find_streams(self) -> None:
+        for config in subjects.streams(self.settings):
+            assert config.name is not None
+            await self.stream.stream_info(config.name)
 
     async def _make_streams(self) -> None:
         for config in subjects.streams(self.settings):
@@ -165,13 +195,18 @@ class Bus:
                     stream=stream,
                     headers=sent,
                 )
-                return int(ack.seq)
+                if after is None or not ack.duplicate:
+                    return int(ack.seq)
+                # The id is known: what was stored under it may be another's.
+                return await self._resolve_conflict(subject, stream, body)
             except nats.js.errors.APIError as error:
                 if error.err_code == WRONG_LAST_SEQUENCE:
                     return await self._resolve_conflict(subject, stream, body)
                 if error.err_code in STREAM_FULL:
                     self._full.labels(stream).inc()
-                elif error.code is not None and error.code < 500:
+                elif error.err_code in NOT_YET or (error.code or 500) >= 500:
+                    log.warning("publish is retried", subject=subject, error=repr(error))
+                else:
                     raise
             except nats.errors.MaxPayloadError:
                 raise  # no retry will make it smaller
@@ -183,7 +218,7 @@ class Bus:
     async def _resolve_conflict(self, subject: str, stream: str, body: bytes) -> int:
         # The body decides, not the id: two publishers give the same place in a sequence one id.
         with suppress(nats.js.errors.NotFoundError):
-            last = await self.stream.get_last_msg(stream, subject, direct=True)
+            last = await self.stream.get_last_msg(stream, subject)
             if last.data == body and last.seq is not None:
                 return last.seq
         raise Conflict(f"{subject} was advanced by another instance")
@@ -204,11 +239,12 @@ class Bus:
         """The newest message of a subject that can be read and that `check` has nothing against.
 
         Garbage behind it is moved to the dead letters: whoever continues the sequence must not
-        stumble over it.
+        stumble over it. The stream's leader is asked, not the nearest server (`direct`): what is
+        decided on the answer, such as that a run is complete, must not rest on an older message.
         """
         while True:
             try:
-                message = await self.stream.get_last_msg(stream, subject, direct=True)
+                message = await self.stream.get_last_msg(stream, subject)
             except nats.js.errors.NotFoundError:
                 return None
             sequence = message.seq or 0
@@ -217,6 +253,9 @@ class Bus:
                 if check is not None:
                     check(envelope)
                 return Last(sequence, envelope)
+            except TooNew as error:
+                # Not garbage: a newer version goes on from it, if it is left alone.
+                raise Unavailable(f"{subject}: {error}") from None
             except Unreadable as error:
                 await self.reject(subject, stream, sequence, message.data or b"", str(error))
                 await self.stream.delete_msg(stream, sequence)
@@ -253,9 +292,6 @@ class Bus:
         """Publish an event; one id is told once however many processes notice it."""
         await self.publish(
             subjects.event(event.kind),
-            except TooNew as error:
-                # Not garbage: a newer version goes on from it, if it is left alone.
-                raise Unavailable(f"{subject}: {error}") from None
             event.model_dump_json().encode(),
             stream=subjects.EVENTS,
             message_id=message_id,
@@ -273,11 +309,13 @@ class Bus:
         client = self.broker._connection
         if client is None:
             raise Unavailable("not connected to NATS")
-        inbox = client.new_inbox()
-        answers = await client.subscribe(inbox)
+        # Not an inbox: the right to answer there would be the right to answer for the bus itself.
+        asker = self.settings.nats_user or self.service
+        place = f"{subjects.PRESENT}.{asker}.{secrets.token_hex(8)}"
+        answers = await client.subscribe(place)
         reports = []
         try:
-            await client.publish(subjects.ROLL_CALL, b"", reply=inbox)
+            await client.publish(subjects.ROLL_CALL, b"", reply=place)
             while True:
                 try:
                     answer = await answers.next_msg(timeout=patience)
@@ -383,8 +421,8 @@ def _credentials(settings: Settings) -> SASLPlaintext | None:
 
 
 def _shown(settings: Settings) -> str:
-    parts = urlsplit(settings.nats_url)
-    return f"{parts.hostname}:{parts.port}"
+    parts = map(urlsplit, settings.nats_servers)
+    return ", ".join(f"{part.hostname}:{part.port}" for part in parts)
 
 
 def _one_line(text: str) -> str:

@@ -13,23 +13,17 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from nats.js import JetStreamContext
-from nats.js.api import KeyValueConfig, StorageType
-from nats.js.errors import (
-    BucketNotFoundError,
-    KeyNotFoundError,
-    KeyWrongLastSequenceError,
-    NotFoundError,
-)
+from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError, NotFoundError
 from nats.js.kv import KV_OP, KeyValue
 from pydantic import BaseModel, ConfigDict, ValidationError
-
-log = logger()
 
 from shared import subjects
 from shared.errors import NotAllowed, NotFound, Unreadable
 from shared.formats import FORMATS, RunFormat, problem
 from shared.logs import logger
 from shared.spec import RunSpec
+
+log = logger()
 
 
 class RunState(StrEnum):
@@ -52,13 +46,13 @@ MOVES: dict[RunState, set[RunState]] = {
 
 class RunRecord(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
-    message_format: RunFormat = FORMATS["run"]
 
     run: str
     spec: RunSpec
     state: RunState
     created_at: float
     updated_at: float
+    message_format: RunFormat = FORMATS["run"]
 
     @property
     def active(self) -> bool:
@@ -73,9 +67,8 @@ def new_run_id() -> str:
 class RunBook:
     """Reads and writes run records, and keeps a mirror that `refresh` brings up to date."""
 
-    def __init__(self, stream: JetStreamContext, replicas: int = 1) -> None:
+    def __init__(self, stream: JetStreamContext) -> None:
         self._stream = stream
-        self._replicas = replicas
         self._bucket: KeyValue | None = None
         self._seen = 0
         self._mirror: dict[str, RunRecord] = {}
@@ -83,16 +76,7 @@ class RunBook:
 
     async def _kv(self) -> KeyValue:
         if self._bucket is None:
-            try:
-                self._bucket = await self._stream.key_value(subjects.RUNS_BUCKET)
-            except BucketNotFoundError:
-                config = KeyValueConfig(
-                    bucket=subjects.RUNS_BUCKET,
-                    storage=StorageType.FILE,
-                    replicas=self._replicas,
-                    direct=True,
-                )
-                self._bucket = await self._stream.create_key_value(config)
+            self._bucket = await self._stream.key_value(subjects.RUNS_BUCKET)
         return self._bucket
 
     async def open(self) -> None:
@@ -170,7 +154,6 @@ class RunBook:
                     subjects.RUNS_STREAM,
                     seq=self._seen + 1,
                     subject=subjects.RUNS_SUBJECTS,
-                    direct=True,
                     next=True,
                 )
             except NotFoundError:

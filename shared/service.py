@@ -1,9 +1,9 @@
 """What every service process has: the bus, /health and /metrics, a graceful stop, a roll call.
 
 A service's `app.py` makes one of these, hangs its subscribers and background work on it, and
-calls `run`. The order of a start: connect, make streams, `prepare` hooks (durables, state), then
-the subscribers, then background work. The order of a stop is the reverse; handlers in progress
-finish first.
+calls `run`. The order of a start: connect, wait for the streams, `prepare` hooks (durables, state),
+then the subscribers, then background work. The order of a stop is the reverse; handlers in
+progress finish first.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ log = logs.logger()
 
 
 class Service:
-    def __init__(self, name: str, settings: Settings, *, scheduler: str = "") -> None:
+    def __init__(
+        self, name: str, settings: Settings, *, scheduler: str = "", keeps_streams: bool = False
+    ) -> None:
         logs.set_up(settings, service=name, scheduler=scheduler)
         self.name = name
         self.scheduler = scheduler
@@ -49,7 +51,7 @@ class Service:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
-        self.bus = Bus(settings, name, self.registry)
+        self.bus = Bus(settings, name, self.registry, keeps_streams=keeps_streams)
         self._runs: RunBook | None = None
         self.checks: dict[str, Check] = {}
         self._problems: dict[str, str] = {"start": "not finished"}
@@ -70,7 +72,7 @@ class Service:
     def runs(self) -> RunBook:
         """The book of runs; there once the bus is connected."""
         if self._runs is None:
-            self._runs = RunBook(self.bus.stream, self.settings.nats_replicas)
+            self._runs = RunBook(self.bus.stream)
         return self._runs
 
     async def _watch_health(self) -> None:

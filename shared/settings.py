@@ -30,7 +30,9 @@ Duration = Annotated[timedelta, BeforeValidator(_seconds)]
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="HYBRID_", frozen=True, extra="ignore")
 
-    nats_url: str = "nats://127.0.0.1:4222"
+    nats_url: str = Field(
+        default="nats://127.0.0.1:4222", description="the servers of a cluster by commas"
+    )
     nats_user: str = ""
     nats_password: SecretStr = SecretStr("")
     nats_replicas: int = Field(default=1, ge=1, le=5, description="copies of each stream")
@@ -94,3 +96,7 @@ class Settings(BaseSettings):
     gateway_origins: str = ""
     # The built dashboard; none: the one beside the source, when it was built.
     dashboard_dir: Path | None = None
+
+    @property
+    def nats_servers(self) -> list[str]:
+        return [url.strip() for url in self.nats_url.split(",")]

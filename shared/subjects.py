@@ -31,6 +31,7 @@ RUNS_SUBJECTS = f"$KV.{RUNS_BUCKET}.*"
 KEPT_VERSIONS = 16  # of each model, in MODELS; every version's manifest stays in ClickHouse
 
 ROLL_CALL = "arena.rollcall"
+PRESENT = "arena.present"  # and who asked: where a roll call is answered
 ROLLBACK = "arena.rollback"
 
 RUN_ID = re.compile(r"^[a-z0-9][a-z0-9-]{0,63}$")
@@ -75,7 +76,17 @@ def simulator_durable(scheduler: str) -> str:
     return f"simulator-{scheduler}"
 
 
+def trainer_durable(learner: str) -> str:
+    """On RESULTS."""
+    return f"trainer-{learner}"
+
+
 RECORDER_DURABLE = "recorder"  # on TASKS, RESULTS, EVENTS and the runs bucket
+
+
+def inbox(user: str) -> str:
+    """Where a user gets its answers; nobody else may listen there."""
+    return f"_INBOX.{user}" if user else "_INBOX"
 
 
 def streams(settings: Settings) -> list[StreamConfig]:
@@ -124,7 +135,26 @@ def streams(settings: Settings) -> list[StreamConfig]:
         stream(EVENTS, "events.*", 128 * MEGABYTE, discard=DiscardPolicy.OLD),
         # Dead letters give way to newer ones, or a flood of garbage would stop the services.
         stream(REJECTED, "rejected.*", 256 * MEGABYTE, discard=DiscardPolicy.OLD),
+        _runs_bucket(settings),
     ]
+
+
+def _runs_bucket(settings: Settings) -> StreamConfig:
+    """A KV bucket is a stream of this kind. Nobody may read it from a server that lags behind: a
+    run that is not there yet would look like one that never was."""
+    return StreamConfig(
+        name=RUNS_STREAM,
+        subjects=[f"$KV.{RUNS_BUCKET}.>"],
+        max_msgs_per_subject=1,
+        discard=DiscardPolicy.NEW,
+        deny_delete=True,
+        allow_rollup_hdrs=True,
+        allow_msg_ttl=True,
+        allow_direct=False,
+        storage=StorageType.FILE,
+        num_replicas=settings.nats_replicas,
+        duplicate_window=settings.duplicate_window.total_seconds(),
+    )
 
 
 def durable(name: str, subject: str, settings: Settings, *, pending: int = 256) -> ConsumerConfig:

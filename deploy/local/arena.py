@@ -14,10 +14,10 @@ import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from deploy.nats.permissions import USERS
 from shared.errors import ArenaError
 
 DEFAULT_DATA_DIR = Path(".hybrid")
-NATS_USER = "arena"
 CLICKHOUSE_USER = "hybrid"
 
 # Systems take the ports of outgoing connections from above these.
@@ -64,18 +64,30 @@ _OPTIONS = {"gateway": "--port", "nats": "--nats-port", "clickhouse": "--clickho
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    nats: str
+    nats: dict[str, str]  # by user
     clickhouse: str
     analyst: str
 
     @classmethod
     def load_or_make(cls, data_dir: Path) -> Secrets:
+        """Those of the folder; what is missing, in a new one or an older arena's, is made."""
         path = data_dir / "secrets.json"
-        if path.exists():
-            return cls(**json.loads(path.read_text()))
-        made = cls(*(secrets.token_urlsafe(24) for _ in range(3)))
-        _write_private(path, json.dumps(asdict(made)))
+        said = json.loads(path.read_text()) if path.exists() else {}
+        known = said.get("nats")
+        if not isinstance(known, dict):  # an older arena had one user for all
+            known = {}
+        made = cls(
+            nats={user: known.get(user) or _password() for user in USERS},
+            clickhouse=said.get("clickhouse") or _password(),
+            analyst=said.get("analyst") or _password(),
+        )
+        if asdict(made) != said:
+            _write_private(path, json.dumps(asdict(made)))
         return made
+
+
+def _password() -> str:
+    return secrets.token_urlsafe(24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +103,12 @@ class Arena:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.ports.gateway}"
 
-    def environment(self) -> dict[str, str]:
-        """The settings that every service of this arena gets."""
+    def environment(self, user: str) -> dict[str, str]:
+        """The settings that a service of this arena gets."""
         return {
             "HYBRID_NATS_URL": f"nats://127.0.0.1:{self.ports.nats}",
-            "HYBRID_NATS_USER": NATS_USER,
-            "HYBRID_NATS_PASSWORD": self.secrets.nats,
+            "HYBRID_NATS_USER": user,
+            "HYBRID_NATS_PASSWORD": self.secrets.nats[user],
             "HYBRID_CLICKHOUSE_URL": f"http://127.0.0.1:{self.ports.clickhouse}",
             "HYBRID_CLICKHOUSE_USER": CLICKHOUSE_USER,
             "HYBRID_CLICKHOUSE_PASSWORD": self.secrets.clickhouse,

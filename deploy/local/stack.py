@@ -15,6 +15,7 @@ import httpx
 from deploy.local import mark
 from deploy.local.arena import CLICKHOUSE_USER, Arena, Ports, Secrets, StartError, find
 from deploy.local.processes import Child
+from deploy.nats.permissions import password_variables, users_conf
 from shared.spec import check_scheduler_name
 
 START_SECONDS = 60.0
@@ -40,7 +41,7 @@ jetstream {{
   # What a power failure may take back; a killed server loses nothing.
   sync_interval: "10s"
 }}
-authorization {{ user: "{user}", password: "{password}" }}
+include "users.conf"
 """
 
 
@@ -69,8 +70,8 @@ class Stack:
                 f"an arena runs in {plan.data_dir} already (process {running.pid}, "
                 f"{running.url}); stop it, or choose another folder with --data-dir"
             )
-        plan.ports.check()
         mark.check(plan.data_dir)
+        plan.ports.check()
         (plan.data_dir / "logs").mkdir(exist_ok=True)
         secrets = Secrets.load_or_make(plan.data_dir)
         return Arena(os.getpid(), str(plan.data_dir.resolve()), plan.ports, secrets)
@@ -84,7 +85,9 @@ class Stack:
         # First the one that takes longest: its libraries are large.
         await self._start_replicas("trainer", "trainer", {})
         await self._start_child(
-            "nats", [_nats_server(), "-c", str(self._nats_config())], {"GOMEMLIMIT": NATS_MEMORY}
+            "nats",
+            [_nats_server(), "-c", str(self._nats_config())],
+            {"GOMEMLIMIT": NATS_MEMORY, **password_variables(self.arena.secrets.nats)},
         )
         await self._start_child(
             "clickhouse",
@@ -103,10 +106,12 @@ class Stack:
                 "CLICKHOUSE_ANALYST_PASSWORD": self.arena.secrets.analyst,
             },
         )
+        # It makes the streams, and the others wait for them.
+        await self._start_replicas("generator", "generator", {})
         await self._start_service(
             "gateway", "gateway", {"HYBRID_HTTP_PORT": str(self._plan.ports.gateway)}
         )
-        for service in ("recorder", "simulator", "generator"):
+        for service in ("recorder", "simulator"):
             await self._start_replicas(service, service, {})
         for policy in self._plan.schedulers:
             await self._start_replicas("scheduler", policy, {"HYBRID_POLICY": policy})
@@ -122,7 +127,7 @@ class Stack:
 
     async def _start_service(self, service: str, name: str, extra: dict[str, str]) -> None:
         command = [sys.executable, "-m", f"services.{service}"]
-        await self._start_child(name, command, {**self.arena.environment(), **extra})
+        await self._start_child(name, command, {**self.arena.environment(service), **extra})
 
     async def _start_child(
         self, name: str, command: list[str], environment: dict[str, str] | None = None
@@ -135,13 +140,10 @@ class Stack:
     def _nats_config(self) -> Path:
         path = self._plan.data_dir / "nats.conf"
         text = NATS_CONFIG.format(
-            port=self._plan.ports.nats,
-            folder=(self._plan.data_dir / "nats").resolve(),
-            user=NATS_USER,
-            password=self.arena.secrets.nats,
+            port=self._plan.ports.nats, folder=(self._plan.data_dir / "nats").resolve()
         )
-        path.touch(0o600)
         path.write_text(text)
+        (self._plan.data_dir / "users.conf").write_text(users_conf())
         return path
 
     async def _wait_until_healthy(self) -> None:

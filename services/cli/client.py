@@ -35,7 +35,7 @@ def settings(data_dir: Path | None) -> Settings:
 
 
 def settings_of(arena: Arena) -> Settings:
-    values = {
-        key.removeprefix("HYBRID_").lower(): value for key, value in arena.environment().items()
-    }
-    return Settings.model_validate(values)
+    values = arena.environment("admin")
+    return Settings.model_validate(
+        {key.removeprefix("HYBRID_").lower(): value for key, value in values.items()}
+    )

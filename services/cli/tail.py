@@ -19,6 +19,7 @@ from shared import batches
 from shared.batches import Batch
 from shared.errors import Unreadable
 from shared.settings import Settings
+from shared.subjects import inbox
 
 # What fits on a line of a terminal; --json has every column.
 SHOWN = (
@@ -57,7 +58,8 @@ def tail(
 async def _follow(where: Settings, subject: str, rows: int, count: int | None, json: bool) -> None:
     try:
         client = await nats.connect(
-            where.nats_url,
+            where.nats_servers,
+            inbox_prefix=inbox(where.nats_user),
             user=where.nats_user or None,
             password=where.nats_password.get_secret_value() or None,
             connect_timeout=3,

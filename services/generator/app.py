@@ -85,7 +85,7 @@ class Generator:
 
 
 def make(settings: Settings) -> Service:
-    service = Service("generator", settings)
+    service = Service("generator", settings, keeps_streams=True)
     counters = Counters(
         tasks=Counter("hybrid_generated_tasks_total", "Tasks sent", registry=service.registry),
         seconds=Counter(

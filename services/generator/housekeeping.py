@@ -60,9 +60,7 @@ class Housekeeping:
     async def _reject_first(self, subject: str, reason: str) -> None:
         stream = self._bus.stream
         try:
-            message = await stream.get_msg(
-                subjects.DECISIONS, seq=1, subject=subject, direct=True, next=True
-            )
+            message = await stream.get_msg(subjects.DECISIONS, seq=1, subject=subject, next=True)
         except NotFoundError:
             return
         sequence = message.seq or 0

@@ -165,6 +165,7 @@ def make(settings: Settings) -> Service:
                 timeout=settings.record_linger.total_seconds(),
                 batch=True,
             ),
+            inbox_prefix=service.bus.inbox_prefix,
             title=title,
         )
 

@@ -43,6 +43,7 @@ def make(settings: Settings) -> Service:
         durable=durable.durable_name,
         config=durable,
         pull_sub=ONE_AT_A_TIME,
+        inbox_prefix=bus.inbox_prefix,
         title="Tasks",
         description="Arrow batches of tasks, decided and sent on as `decisions.<run>.<scheduler>`",
     )

@@ -76,6 +76,7 @@ class Lanes:
             durable=durable.durable_name,
             config=durable,
             pull_sub=ONE_AT_A_TIME,
+            inbox_prefix=service.bus.inbox_prefix,
             ack_policy=AckPolicy.MANUAL,
             persistent=False,
         )

@@ -120,7 +120,7 @@ def make(settings: Settings) -> Service:
     )
     durables = {
         name: subjects.durable(
-            f"trainer-{name}", subjects.results("*", teacher), settings, pending=64
+            subjects.trainer_durable(name), subjects.results("*", teacher), settings, pending=64
         )
         for name, teacher in TEACHERS.items()
     }
@@ -140,6 +140,7 @@ def make(settings: Settings) -> Service:
             durable=durables[name].durable_name,
             config=durables[name],
             pull_sub=ONE_AT_A_TIME,
+            inbox_prefix=service.bus.inbox_prefix,
             title=f"Results for {name}",
         )
         async def on_results(body: bytes, message: NatsMessage) -> None:

@@ -23,7 +23,7 @@ from typing import Any
 import nats
 import psutil
 
-from deploy.local.arena import NATS_USER, find
+from deploy.local.arena import find
 from shared import batches
 from tests.bench import machine
 from tests.e2e.arena import RULES, ArenaProcess
@@ -156,7 +156,7 @@ async def measure_latency(arena: ArenaProcess, seconds: float) -> dict[str, Any]
     local = find(arena.folder)
     assert local is not None
     client = await nats.connect(
-        f"nats://127.0.0.1:{local.ports.nats}", user=NATS_USER, password=local.secrets.nats
+        f"nats://127.0.0.1:{local.ports.nats}", user="admin", password=local.secrets.nats["admin"]
     )
     run = arena.start_run(pace=100, seed=2, schedulers=EVERYBODY)
     arena.wait_for(run, lambda status: status["tasks_sent"] > 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import time
@@ -11,8 +12,19 @@ from pathlib import Path
 
 from deploy.local.arena import Ports
 from deploy.local.stack import NATS_CONFIG, _nats_server
+from deploy.nats.permissions import USERS, password_variables, users_conf
 
-USER, PASSWORD = "arena", "p@ss:word/ö"
+# Of a user without limits beside the arena's own, whose passwords are made of their names.
+USER, PASSWORD = "tester", "p@ss:word/ö"
+
+
+def password_of(user: str) -> str:
+    return f"{PASSWORD}-{user}"
+
+
+def _with_tester(conf: str) -> str:
+    head, users, tail = conf.partition("users: [\n")
+    return f'{head}{users}    {{user: {USER}, password: "{PASSWORD}"}}\n{tail}'
 
 
 def free_port() -> int:
@@ -32,13 +44,15 @@ class NatsServer:
 
     def start(self) -> None:
         config = self._folder / "nats.conf"
-        config.write_text(
-            NATS_CONFIG.format(
-                port=self.port, folder=self._folder / "store", user=USER, password=PASSWORD
-            )
-        )
+        config.write_text(NATS_CONFIG.format(port=self.port, folder=self._folder / "store"))
+        (self._folder / "users.conf").write_text(_with_tester(users_conf()))
+        passwords = {user: password_of(user) for user in USERS}
         with (self._folder / "nats.log").open("ab") as log:
-            self._process = subprocess.Popen([_nats_server(), "-c", str(config)], stderr=log)
+            self._process = subprocess.Popen(
+                [_nats_server(), "-c", str(config)],
+                stderr=log,
+                env={**os.environ, **password_variables(passwords)},
+            )
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
             try:

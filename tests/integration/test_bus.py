@@ -224,7 +224,7 @@ async def test_a_publish_waits_for_room_in_a_full_stream(settings: Settings) -> 
 
 async def test_connecting_waits_for_a_server_that_starts_later(tmp_path: Path) -> None:
     server = NatsServer(tmp_path, nats_server.free_port())
-    bus = Bus(settings_for(server.url), "test", CollectorRegistry())
+    bus = Bus(settings_for(server.url), "test", CollectorRegistry(), keeps_streams=True)
     connecting = asyncio.create_task(bus.connect())
     done, _ = await asyncio.wait([connecting], timeout=0.3)
     assert not done

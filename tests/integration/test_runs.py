@@ -152,8 +152,8 @@ async def test_a_book_notices_that_the_bus_was_wiped(book: RunBook, bus: Bus) ->
         await book.create(SPEC)
     assert len(await book.refresh()) == 3
     await bus.stream.delete_stream(subjects.RUNS_STREAM)
+    await bus.connect()
     fresh = RunBook(bus.stream)
-    await fresh.open()
     assert await book.refresh() == []
     record = await fresh.create(SPEC)
     assert await book.refresh() == [record]

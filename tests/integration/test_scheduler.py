@@ -11,7 +11,7 @@ from shared.runs import RunRecord
 from shared.service import Service
 from shared.stream import Position
 from shared.workload import Cursor, generate
-from tests.integration.arena import Arena, eventually, policy_file, rows_of, unchanged
+from tests.integration.arena import Arena, connect, eventually, policy_file, rows_of, unchanged
 
 
 async def send_tasks(arena: Arena, run: RunRecord, count: int, each: int = 10) -> list[Batch]:
@@ -71,7 +71,8 @@ async def test_a_decision_is_the_task_with_the_decision_behind_it(arena: Arena) 
 
 async def test_a_task_is_acknowledged_only_after_its_decision_is_stored(arena: Arena) -> None:
     """A full stream refuses the decision; until there is room the task is the worker's."""
-    arena.settings = arena.settings.model_copy(update={"decisions_max_bytes": 15_000})
+    small = await connect(arena.settings.model_copy(update={"decisions_max_bytes": 15_000}))
+    await small.broker.stop()
     worker = await arena.start("scheduler", policy="greedy")
     await arena.bus.publish(
         "decisions.x.y", b"x" * 14_000, stream=subjects.DECISIONS, message_id="ballast"

@@ -13,15 +13,16 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from deploy.local.arena import CLICKHOUSE_USER, NATS_USER
+from deploy.local.arena import CLICKHOUSE_USER
 from deploy.local.stack import NATS_CONFIG
+from deploy.nats.permissions import USERS, password_variable, users_conf
 from shared.settings import Settings
 
 ROOT = Path(__file__).parents[3]
 COMPOSE = ROOT / "docker-compose.yml"
 DOCKERFILE = (ROOT / "deploy/Dockerfile").read_text()
 NATS_CONF = ROOT / "deploy/nats/nats.conf"
-USERS = ElementTree.parse(ROOT / "deploy/clickhouse/users.xml").getroot()
+CLICKHOUSE_USERS = ElementTree.parse(ROOT / "deploy/clickhouse/users.xml").getroot()
 
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE.read_text())["services"]
 # Other people's images; all other services run ours.
@@ -116,11 +117,9 @@ def test_every_variable_is_a_setting(name: str) -> None:
 
 
 def test_users_are_the_same_in_every_place() -> None:
-    assert SERVICES["nats"]["environment"]["NATS_USER"] == NATS_USER
     assert SERVICES["clickhouse"]["environment"]["CLICKHOUSE_USER"] == CLICKHOUSE_USER
-    assert SERVICES["recorder"]["environment"]["HYBRID_NATS_USER"] == NATS_USER
     assert SERVICES["recorder"]["environment"]["HYBRID_CLICKHOUSE_USER"] == CLICKHOUSE_USER
-    users = USERS.find("users")
+    users = CLICKHOUSE_USERS.find("users")
     assert users is not None
     assert {user.tag for user in users} == {"default", CLICKHOUSE_USER, "analyst"}
     assert users.find("default[@remove]") is not None
@@ -128,21 +127,38 @@ def test_users_are_the_same_in_every_place() -> None:
 
 def test_the_analyst_only_reads_and_the_writer_keeps_to_its_database() -> None:
     database = Settings.model_fields["clickhouse_database"].default
-    assert USERS.findtext("profiles/analyst/readonly") == "1"
-    assert USERS.findtext("users/analyst/profile") == "analyst"
-    assert USERS.findtext("users/analyst/grants/query") == f"GRANT SELECT, SHOW ON {database}.*"
-    assert USERS.findtext(f"users/{CLICKHOUSE_USER}/grants/query") == f"GRANT ALL ON {database}.*"
+    find = CLICKHOUSE_USERS.findtext
+    assert find("profiles/analyst/readonly") == "1"
+    assert find("users/analyst/profile") == "analyst"
+    assert find("users/analyst/grants/query") == f"GRANT SELECT, SHOW ON {database}.*"
+    assert find(f"users/{CLICKHOUSE_USER}/grants/query") == f"GRANT ALL ON {database}.*"
 
 
 def test_clickhouse_stores_an_insert_before_it_answers() -> None:
-    assert USERS.findtext("profiles/writer/async_insert") == "0"
-    assert USERS.findtext(f"users/{CLICKHOUSE_USER}/profile") == "writer"
+    assert CLICKHOUSE_USERS.findtext("profiles/writer/async_insert") == "0"
+    assert CLICKHOUSE_USERS.findtext(f"users/{CLICKHOUSE_USER}/profile") == "writer"
 
 
 def test_clickhouse_reads_its_passwords_from_variables_that_compose_gives() -> None:
-    variables = {user.get("from_env") for user in USERS.findall("users/*/password")}
+    variables = {user.get("from_env") for user in CLICKHOUSE_USERS.findall("users/*/password")}
     assert variables == {"CLICKHOUSE_PASSWORD", "CLICKHOUSE_ANALYST_PASSWORD"}
     assert variables <= SERVICES["clickhouse"]["environment"].keys()
+
+
+def test_every_service_is_a_nats_user_of_its_own_name() -> None:
+    for name in OURS:
+        given = SERVICES[name]["environment"]
+        user = SERVICES[name]["command"].removeprefix("services.")
+        assert given["HYBRID_NATS_USER"] == user
+        assert f"{{HYBRID_NATS_{user.upper()}_PASSWORD:" in given["HYBRID_NATS_PASSWORD"]
+    given = SERVICES["nats"]["environment"]
+    for user in USERS:
+        assert f"{{HYBRID_NATS_{user.upper()}_PASSWORD:" in given[password_variable(user)]
+
+
+def test_the_users_of_nats_are_those_of_the_table() -> None:
+    written = (ROOT / "deploy/nats/users.conf").read_text()
+    assert written == users_conf(), "renew it with: python -m deploy.nats"
 
 
 def test_nats_has_the_limits_of_the_embedded_one() -> None:
@@ -155,11 +171,8 @@ def test_nats_has_the_limits_of_the_embedded_one() -> None:
 
 @pytest.mark.parametrize("password", ["letters", "0099", "99k"])
 def test_nats_accepts_its_configuration_whatever_the_password_looks_like(password: str) -> None:
-    given = SERVICES["nats"]["environment"]["NATS_PASSWORD"]
-    environment = {
-        "NATS_USER": NATS_USER,
-        "NATS_PASSWORD": re.sub(r"\$\{[^}]+\}", password, given),
-    }
+    given = SERVICES["nats"]["environment"]
+    environment = {name: re.sub(r"\$\{[^}]+\}", password, said) for name, said in given.items()}
     server = Path(sys.executable).parent / "nats-server"
     check = subprocess.run(
         [server, "-t", "-c", NATS_CONF], env=environment, capture_output=True, text=True
@@ -190,3 +203,13 @@ def test_make_env_writes_random_passwords_once_for_the_owner_alone(tmp_path: Pat
     assert stat.S_IMODE((tmp_path / ".env").stat().st_mode) == 0o600
     subprocess.run(["sh", script], check=True, capture_output=True)
     assert (tmp_path / ".env").read_text() == written
+    # An older version's file, and one that a person has begun.
+    mine = "HYBRID_NATS_PASSWORD=old\nHYBRID_CLICKHOUSE_PASSWORD=mine\nHYBRID_ANALYST_PASSWORD=\n"
+    (tmp_path / ".env").write_text(mine)
+    subprocess.run(["sh", script], check=True, capture_output=True)
+    upgraded = (tmp_path / ".env").read_text()
+    assert upgraded.startswith(mine)
+    read = dict(line.split("=", 1) for line in upgraded.splitlines())
+    assert read.keys() == wanted | {"HYBRID_NATS_PASSWORD"}
+    assert read["HYBRID_CLICKHOUSE_PASSWORD"] == "mine"
+    assert re.fullmatch(r"[0-9a-f]{48}", read["HYBRID_ANALYST_PASSWORD"])
