@@ -21,6 +21,7 @@ from services.gateway.origins import Origins
 from services.gateway.queries import Queries
 from services.gateway.routes import make_router
 from services.gateway.windows import Windows
+from shared.deadletters import LetterBox
 from shared.service import Service
 from shared.settings import Settings
 from shared.store.client import Store
@@ -31,7 +32,9 @@ def make(settings: Settings) -> tuple[Service, FastAPI]:
     store = Store(settings)
     control, queries = Control(service), Queries(store)
     origins = Origins(settings.gateway_origins)
-    desk = Desk(service, control, store, queries, Windows(store, queries), Bounds(store), origins)
+    windows, bounds = Windows(store, queries), Bounds(store)
+    letters = LetterBox(service.bus)
+    desk = Desk(service, control, store, queries, windows, bounds, origins, letters)
     feeds = Feeds(Surroundings(service, control, queries), service.registry)
     service.background.append(feeds.run)
     service.closing.append(feeds.close)
@@ -75,7 +78,12 @@ def _add_metrics(app: FastAPI, service: Service, control: Control) -> None:
         ["reader"],
         registry=service.registry,
     )
-    rejected = Gauge("hybrid_dead_letters", "Messages in REJECTED", registry=service.registry)
+    rejected = Gauge(
+        "hybrid_dead_letters",
+        "Messages in REJECTED, by the service that put them aside",
+        ["service"],
+        registry=service.registry,
+    )
 
     @app.middleware("http")
     async def count(
@@ -92,7 +100,8 @@ def _add_metrics(app: FastAPI, service: Service, control: Control) -> None:
     async def metrics() -> Response:
         for reader, messages in (await control.lag()).items():
             lag.labels(reader).set(messages)
-        rejected.set(await control.dead_letters())
+        for name, letters in (await control.dead_letters()).items():
+            rejected.labels(name).set(letters)
         return Response(generate_latest(service.registry), media_type=CONTENT_TYPE_LATEST)
 
     @app.get("/health", include_in_schema=False)

@@ -12,6 +12,7 @@ import numpy as np
 from services.gateway.shapes import Accepted, Checked, Submission
 from shared import models, subjects
 from shared.batches import task_problem
+from shared.deadletters import LetterBox
 from shared.errors import Conflict, NotAllowed, NotFound, SpecError, Unavailable
 from shared.events import Event
 from shared.models import LEARNERS, Manifest, Model
@@ -21,6 +22,17 @@ from shared.spec import RunSpec
 from shared.stream import load_position
 from shared.tasks import Tasks
 from shared.workload import Cursor
+
+# Every stream that has durable readers, as people call it.
+READ = {
+    subjects.TASKS: "tasks",
+    subjects.DECISIONS: "decisions",
+    subjects.RESULTS: "results",
+    subjects.EVENTS: "events",
+    subjects.RUNS_STREAM: "runs",
+}
+SERVICES = ("gateway", "generator", "recorder", "scheduler", "simulator", "trainer")
+OTHERS = "others"
 
 SUBMIT_SECONDS = 10.0
 ROLLBACK_SECONDS = 10.0
@@ -167,15 +179,19 @@ class Control:
     async def lag(self) -> dict[str, int]:
         """Messages that each durable reader has still to deal with, by stream and name."""
         lag = {}
-        for stream in (subjects.TASKS, subjects.DECISIONS, subjects.RESULTS):
+        for stream, name in READ.items():
             for info in await self._bus.stream.consumers_info(stream):
-                pending = (info.num_pending or 0) + (info.num_ack_pending or 0)
-                lag[f"{stream.lower()}/{info.name}"] = pending
+                if info.config.durable_name:
+                    pending = (info.num_pending or 0) + (info.num_ack_pending or 0)
+                    lag[f"{name}/{info.name}"] = pending
         return lag
 
-    async def dead_letters(self) -> int:
-        info = await self._bus.stream.stream_info(subjects.REJECTED)
-        return int(info.state.messages)
+    async def dead_letters(self) -> dict[str, int]:
+        """How many every service has put aside; others than ours count as one."""
+        counts = dict.fromkeys((*SERVICES, OTHERS), 0)
+        for service, letters in (await LetterBox(self._bus).counts()).items():
+            counts[service if service in SERVICES else OTHERS] += letters
+        return counts
 
 
 def _check_place(run: str, name: str) -> None:

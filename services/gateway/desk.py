@@ -16,7 +16,9 @@ from services.gateway.queries import Queries
 from services.gateway.recent import Recent
 from services.gateway.shapes import Run, RunDetail
 from services.gateway.windows import Windows
+from shared.deadletters import LetterBox
 from shared.errors import NotFound
+from shared.replays import Replays
 from shared.runs import RunRecord
 from shared.service import Service
 from shared.store.client import Store
@@ -37,7 +39,12 @@ class Desk:
     windows: Windows
     bounds: Bounds
     origins: Origins
+    letters: LetterBox
     recent: Recent = field(default_factory=Recent)
+
+    @property
+    def replays(self) -> Replays:
+        return Replays(self.service.bus, self.service.runs, self.letters)
 
     def allow(self, request: Request) -> None:
         """Calls that change something need the token, when one is set, and no foreign page."""

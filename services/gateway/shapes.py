@@ -150,7 +150,8 @@ class Status(BaseModel):
         tasks_sent=402,
         schedulers={"greedy": STANDING},
         lag={"tasks/scheduler-greedy": 0, "results/recorder": 2},
-        rejected=0,
+        rejected=1,
+        rejected_by={"simulator": 1},
     )
 
     is_running: bool
@@ -163,6 +164,9 @@ class Status(BaseModel):
         default={}, description="messages that each reader of the bus has still to deal with"
     )
     rejected: int = Field(default=0, description="dead letters")
+    rejected_by: dict[str, int] = Field(
+        default={}, description="dead letters by the service that put them aside"
+    )
 
 
 class Part(BaseModel):

@@ -198,9 +198,14 @@ async def test_metrics_are_prometheus_text(full_arena: Arena, http: httpx.AsyncC
             "tasks/scheduler-greedy",
             "decisions/simulator-greedy",
             "results/recorder",
+            "events/recorder",
+            "runs/recorder",
         }
-        (letters,) = families["hybrid_dead_letters"].samples
-        assert letters.value == 1
+        letters = {
+            sample.labels["service"]: sample.value
+            for sample in families["hybrid_dead_letters"].samples
+        }
+        assert sum(letters.values()) == letters["scheduler"] + letters["recorder"] == 1
         requests = {
             (sample.labels["method"], sample.labels["status"]): sample.value
             for sample in families["hybrid_http_requests"].samples

@@ -19,6 +19,9 @@ MUTATING = [
     ("POST", "/api/runs/{run}/tasks"),
     ("POST", "/api/models/{run}/{name}/rollback"),
     ("DELETE", "/api/history"),
+    ("POST", "/api/rejected/{sequence}/replay"),
+    ("DELETE", "/api/rejected/{sequence}"),
+    ("DELETE", "/api/rejected"),
 ]
 
 

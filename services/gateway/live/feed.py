@@ -22,7 +22,7 @@ from services.gateway.live.race import Race, mean, read_lap, shown, shown_share
 from services.gateway.live.surroundings import Surroundings
 from services.gateway.ranking import Weights
 from shared import subjects
-from shared.bus import PASSING
+from shared.bus import GO_ON_FROM, PASSING
 from shared.cancelling import cancel
 from shared.errors import ArenaError, NotFound, Unreadable
 from shared.events import Event
@@ -99,6 +99,9 @@ class Feed:
                 message = await self._around.bus.stream.get_last_msg(
                     subjects.RESULTS, subject, direct=True
                 )
+                if GO_ON_FROM in (message.headers or {}):  # an older batch that was replayed
+                    gone.append(name)
+                    continue
                 self._news |= self._race.take(read_lap(message.data or b"", subject))
             except (nats.js.errors.NotFoundError, Unreadable):
                 gone.append(name)

@@ -58,7 +58,8 @@ class Surroundings:
         """Who lags, and the dead letters: of the whole arena, so one look serves all feeds."""
 
         async def ask() -> tuple[dict[str, int], int]:
-            return await self._control.lag(), await self._control.dead_letters()
+            letters = await self._control.dead_letters()
+            return await self._control.lag(), sum(letters.values())
 
         self.lag, self.rejected = await self._recent.get("lag", ask)
 

@@ -51,13 +51,14 @@ def make_router(desk: Desk) -> APIRouter:
     @router.get("/api/simulation/status")
     async def status(run: RunId = None) -> Status:
         """The run that is watched, how far each scheduler has come, and who lags behind."""
-        lag, rejected = await control.lag(), await control.dead_letters()
+        lag, letters = await control.lag(), await control.dead_letters()
+        around = {"lag": lag, "rejected": sum(letters.values()), "rejected_by": letters}
         try:
             record = await control.find(run)
         except NotFound:
             if run is not None:
                 raise
-            return Status(is_running=False, tasks_processed=0, lag=lag, rejected=rejected)
+            return Status(is_running=False, tasks_processed=0, **around)
         seen = await desk.detail(record)
         done = [
             seen.schedulers[name].results if name in seen.schedulers else 0
@@ -70,8 +71,7 @@ def make_router(desk: Desk) -> APIRouter:
             state=record.state,
             tasks_sent=seen.tasks,
             schedulers=seen.schedulers,
-            lag=lag,
-            rejected=rejected,
+            **around,
         )
 
     @router.get("/api/schedulers")
