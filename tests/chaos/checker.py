@@ -1,0 +1,244 @@
+"""Proves from ClickHouse alone that a run is whole: nothing lost, doubled or different.
+
+It knows the published rules (the spec, the physics, the tables) and none of the services:
+
+- every task is there once, and has exactly one result from every scheduler;
+- every result is what physics and virtual cluster give for the decision that was taken;
+- every standing is the sum of the results up to it, and the training data are the Oracle's;
+- the schedulers that do not learn gave, bit for bit, what they gave in an undisturbed run.
+
+Runs are read in chunks, so one of millions of tasks takes no more memory than a small one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from shared.spec import RunSpec
+from tests.chaos.clickhouse import ClickHouse, Columns, bits, pick
+from tests.chaos.equations import Course, priced
+from tests.chaos.findings import Findings, few
+from tests.chaos.standings import Standings
+
+CHUNK = 200_000  # tasks
+
+# What may differ between two runs of the same spec: how the stream was cut, and when.
+UNREPEATED = {"batch", "published_at"}
+
+RESULTS = """
+    SELECT * EXCEPT (run, scheduler, status),
+           multiIf(status = 'ok', 0, status = 'failed', 1, 2) AS status
+    FROM scheduler_results
+    WHERE run = {run:String} AND scheduler = {scheduler:String}
+      AND task_id >= {first:Int64} AND task_id < {end:Int64}
+    ORDER BY task_id
+"""
+TASKS = """
+    SELECT * EXCEPT (run, published_at), toUnixTimestamp64Micro(published_at) AS published_at
+    FROM tasks
+    WHERE run = {run:String} AND task_id >= {first:Int64} AND task_id < {end:Int64}
+    ORDER BY task_id
+"""
+TRAINING = """
+    SELECT * EXCEPT (run) FROM training_data
+    WHERE run = {run:String} AND task_id >= {first:Int64} AND task_id < {end:Int64}
+    ORDER BY task_id
+"""
+# Of the training data: what it must be equal to.
+FROM_TASK = ("size", "compute_intensity", "memory_required")
+FROM_ORACLE = {"optimal_gpu_fraction": "gpu_fraction", "optimal_time": "time"}
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    first: int
+    end: int
+
+    def parameters(self, run: str, **more: str) -> dict[str, Any]:
+        return {"run": run, "first": self.first, "end": self.end, **more}
+
+
+def check(
+    clickhouse: ClickHouse,
+    run: str,
+    *,
+    reference: str | None = None,
+    rules: tuple[str, ...] = (),
+    chunk: int = CHUNK,
+) -> Findings:
+    """Look through a completed run; `rules` are compared with the run `reference`."""
+    return Checker(clickhouse, run, reference, rules).check(chunk)
+
+
+class Checker:
+    def __init__(
+        self, clickhouse: ClickHouse, run: str, reference: str | None, rules: tuple[str, ...]
+    ) -> None:
+        self._clickhouse = clickhouse
+        self._run = run
+        self._reference = reference
+        self._findings = Findings(run)
+        self._spec = self._read_spec(run)
+        if self._spec.tasks is None:
+            raise ValueError(f"run {run} is endless: its tasks cannot be counted")
+        self._count = self._spec.tasks
+        names = self._spec.schedulers
+        self._compared = [name for name in names if name in rules] if reference else []
+        if reference:
+            self._must_be_alike(self._read_spec(reference), reference)
+        self._courses = {name: Course(self._spec) for name in names}
+        self._standings = {name: Standings(clickhouse, run, name, self._findings) for name in names}
+        self._broken: set[str] = set()  # schedulers with gaps: nothing follows from a gap
+
+    def check(self, chunk: int) -> Findings:
+        self._check_counts()
+        for first in range(0, self._count, chunk):
+            self._check_stretch(Stretch(first, min(first + chunk, self._count)))
+        for name, standings in self._standings.items():
+            if name not in self._broken:
+                standings.check_end(self._count)
+        return self._findings
+
+    def _read_spec(self, run: str) -> RunSpec:
+        found = self._clickhouse.rows(
+            "SELECT spec, state FROM runs FINAL WHERE run = {run:String}", {"run": run}
+        )
+        if len(found) != 1:
+            raise ValueError(f"run {run} has {len(found)} rows in `runs`")
+        if found[0]["state"] != "completed":
+            self._findings.miss("run", f"{run} is {found[0]['state']}, not completed")
+        return RunSpec.parse(json.loads(found[0]["spec"]))
+
+    def _must_be_alike(self, other: RunSpec, reference: str) -> None:
+        for name in ("seed", "tasks", "cluster", "physics", "oracle", "workload"):
+            if getattr(other, name) != getattr(self._spec, name):
+                raise ValueError(f"run {reference} is no reference: another {name}")
+
+    def _check_counts(self) -> None:
+        """What readers who say FINAL get, and rows that belong to nobody."""
+        for row in self._clickhouse.rows(
+            "SELECT scheduler, count() AS results, uniqExact(task_id) AS tasks, "
+            "countIf(task_id < 0 OR task_id >= {count:Int64}) AS outside "
+            "FROM scheduler_results FINAL WHERE run = {run:String} GROUP BY scheduler",
+            {"run": self._run, "count": self._count},
+        ):
+            name = row["scheduler"]
+            if name not in self._courses:
+                self._findings.double("results", f"{row['results']} of a stranger, {name}")
+            if int(row["results"]) != int(row["tasks"]):
+                self._findings.double(name, f"FINAL has {row['results']} of {row['tasks']} tasks")
+            if int(row["outside"]):
+                self._findings.double(name, f"{row['outside']} results of tasks beyond the last")
+        (row,) = self._clickhouse.rows(
+            "SELECT countIf(task_id < 0 OR task_id >= {count:Int64}) AS outside "
+            "FROM tasks FINAL WHERE run = {run:String}",
+            {"run": self._run, "count": self._count},
+        )
+        if int(row["outside"]):
+            self._findings.double("tasks", f"{row['outside']} beyond the last")
+
+    def _check_stretch(self, stretch: Stretch) -> None:
+        tasks = self._once("tasks", stretch, self._read(TASKS, stretch, self._run))
+        self._findings.tasks += len(tasks["task_id"]) if tasks else 0
+        if self._reference:
+            others = self._read(TASKS, stretch, self._reference)
+            self._compare("tasks", "the undisturbed run", tasks, others)
+        for name in self._courses:
+            found = self._read(RESULTS, stretch, self._run, scheduler=name)
+            results = self._once(name, stretch, found)
+            self._findings.results += len(results["task_id"]) if results else 0
+            if name in self._compared and self._reference:
+                others = self._read(RESULTS, stretch, self._reference, scheduler=name)
+                self._compare(name, "the undisturbed run", results, others)
+            self._check_results(name, stretch, tasks, results)
+            if name == "oracle":
+                self._check_training(stretch, tasks, results)
+
+    def _read(self, sql: str, stretch: Stretch, run: str, **more: str) -> Columns:
+        return self._clickhouse.columns(sql, stretch.parameters(run, **more))
+
+    def _once(self, place: str, stretch: Stretch, rows: Columns) -> Columns:
+        """One row per task. A second one must be the same bit for bit: a merge removes it."""
+        ids = rows["task_id"] if rows else np.zeros(0, np.int64)
+        again = np.concatenate([[False], ids[1:] == ids[:-1]]) if len(ids) else ids.astype(bool)
+        if again.any():
+            changed = np.zeros(len(ids), np.bool_)
+            for name, column in rows.items():
+                said = bits(column)
+                here = again & np.concatenate([[False], said[1:] != said[:-1]])
+                changed |= here
+                if here.any():
+                    what = f"tasks {few(ids[here])} have rows that differ in {name}"
+                    self._findings.double(place, what, 0)
+            self._findings.doubled += int(changed.sum())
+            self._findings.copies += int((again & ~changed).sum())
+            rows = pick(rows, ~again)
+            ids = rows["task_id"]
+        expected = np.arange(stretch.first, stretch.end)
+        missing = expected[~np.isin(expected, ids)]
+        if len(missing):
+            self._findings.miss(place, f"no row of tasks {few(missing)}", len(missing))
+        return rows
+
+    def _check_results(self, name: str, stretch: Stretch, tasks: Columns, results: Columns) -> None:
+        count = stretch.end - stretch.first
+        if any(not rows or len(rows["task_id"]) != count for rows in (tasks, results)):
+            self._broken.add(name)
+        if name in self._broken:
+            return
+        self._check_decisions(name, tasks, results)
+        self._must_equal(name, "the physics", results, priced(tasks, results, self._spec))
+        course = self._courses[name]
+        due = course.scheduled(tasks, results)
+        self._must_equal(name, "the virtual cluster", results, due)
+        self._must_equal(name, "its task", results, {"batch": tasks["batch"]})
+        totals = course.added_up(tasks, results)
+        self._standings[name].check(stretch.first, results["batch"], totals)
+
+    def _check_decisions(self, name: str, tasks: Columns, results: Columns) -> None:
+        share, gpu, chance = results["gpu_fraction"], results["gpu"], results["probability"]
+        allowed = {
+            "gpu_fraction": (share >= 0) & (share <= 1),
+            "gpu": (gpu >= 0) & (gpu < self._spec.cluster.gpus),
+            "probability": (chance > 0) & (chance <= 1),
+        }
+        if name in ("hybrid_ml", "rl_agent"):  # without a model greedy's rule decides
+            modelled = results["model_version"] > 0
+            allowed["model_version"] = modelled | (share == tasks["compute_intensity"])
+        for column, good in allowed.items():
+            self._report(name, f"{column} is impossible", tasks["task_id"][~good])
+
+    def _check_training(self, stretch: Stretch, tasks: Columns, oracle: Columns) -> None:
+        found = self._once("training_data", stretch, self._read(TRAINING, stretch, self._run))
+        lengths = {len(rows["task_id"]) if rows else 0 for rows in (found, tasks, oracle)}
+        if lengths != {stretch.end - stretch.first}:
+            return
+        expected = {name: tasks[name] for name in FROM_TASK}
+        expected |= {name: oracle[source] for name, source in FROM_ORACLE.items()}
+        self._must_equal("training_data", "the Oracle's results", found, expected)
+
+    def _compare(self, place: str, with_whom: str, mine: Columns, other: Columns) -> None:
+        if not mine or not other:
+            return  # told as lost
+        other = pick(other, np.concatenate([[True], np.diff(other["task_id"]) != 0]))
+        both = np.intersect1d(mine["task_id"], other["task_id"])
+        if len(both) < len(mine["task_id"]):
+            lacking = np.setdiff1d(mine["task_id"], both)
+            self._findings.miss(place, f"{with_whom} has no row of tasks {few(lacking)}")
+        mine = pick(mine, np.isin(mine["task_id"], both))
+        other = pick(other, np.isin(other["task_id"], both))
+        expected = {name: other[name] for name in mine if name not in UNREPEATED}
+        self._must_equal(place, with_whom, mine, expected)
+
+    def _must_equal(self, place: str, what: str, found: Columns, expected: Columns) -> None:
+        for name, column in expected.items():
+            wrong = bits(found[name]) != bits(column)
+            self._report(place, f"{name} is not that of {what}", found["task_id"][wrong])
+
+    def _report(self, place: str, what: str, tasks: Any) -> None:
+        if len(tasks):
+            self._findings.differ(place, f"{what} for tasks {few(tasks)}", len(tasks))

@@ -1,0 +1,227 @@
+"""The checker finds what is wrong with a stored run, and says where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pydantic import SecretStr
+
+from shared.settings import Settings
+from shared.store.client import Store
+from tests.chaos.checker import check
+from tests.chaos.clickhouse import ClickHouse
+from tests.chaos.findings import Findings
+from tests.chaos.stored_run import LEARNER, RULES, SPEC, TASKS, StoredRuns, store_run
+from tests.integration import clickhouse_server
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoredRuns]:
+    with clickhouse_server.running(tmp_path_factory.mktemp("checked")) as server:
+        password = clickhouse_server.WRITER_PASSWORD
+        settings = Settings(
+            clickhouse_url=server.url,
+            clickhouse_password=SecretStr(password),
+            clickhouse_database="checked",
+        )
+        store_run(settings, "original")
+        store_run(settings, "undisturbed", batch=111)
+        reader = ClickHouse(server.url, "default", password, "checked")
+        store = Store(settings)
+        yield StoredRuns(store, reader, "original")
+        store.close()
+        reader.close()
+
+
+def looked_at(runs: StoredRuns, run: str) -> Findings:
+    return check(runs.clickhouse, run, reference="undisturbed", rules=RULES, chunk=200)
+
+
+def assert_found(findings: Findings, *, counts: tuple[int, int, int], said: list[str]) -> None:
+    found = (findings.lost, findings.doubled, findings.different)
+    assert found == counts, findings.problems
+    for text in said:
+        assert any(text in problem for problem in findings.problems), findings.problems
+
+
+@pytest.mark.parametrize("chunk", [67, TASKS])
+def test_a_whole_run_is_found_whole_however_it_is_read(runs: StoredRuns, chunk: int) -> None:
+    findings = check(runs.clickhouse, "original", chunk=chunk)
+    assert_found(findings, counts=(0, 0, 0), said=[])
+    assert (findings.tasks, findings.results) == (TASKS, 3 * TASKS)
+    assert findings.problems == []
+
+
+def test_two_runs_of_one_spec_are_alike_whatever_their_batches(runs: StoredRuns) -> None:
+    assert_found(looked_at(runs, "original"), counts=(0, 0, 0), said=[])
+
+
+def test_rows_that_were_stored_twice_alike_are_copies(runs: StoredRuns) -> None:
+    run = runs.copy()
+    with runs.unmerged():
+        for table in ("scheduler_results", "tasks", "standings"):
+            runs.insert_again(table, "run", "run", f"run = '{run}'")
+        findings = looked_at(runs, run)
+    assert_found(findings, counts=(0, 0, 0), said=[])
+    assert findings.copies == 4 * TASKS
+
+
+def test_a_result_that_is_missing_is_lost(runs: StoredRuns) -> None:
+    run = runs.copy()
+    runs.change(
+        f"ALTER TABLE scheduler_results DELETE WHERE run = '{run}' "
+        "AND scheduler = 'greedy' AND task_id = 300"
+    )
+    assert_found(looked_at(runs, run), counts=(1, 0, 0), said=["lost: greedy: no row of tasks 300"])
+
+
+def test_a_task_that_is_missing_is_lost(runs: StoredRuns) -> None:
+    run = runs.copy()
+    runs.change(f"ALTER TABLE tasks DELETE WHERE run = '{run}' AND task_id IN (3, 4)")
+    assert_found(looked_at(runs, run), counts=(2, 0, 0), said=["lost: tasks: no row of tasks 3, 4"])
+
+
+def test_the_end_of_a_run_that_is_missing_is_lost(runs: StoredRuns) -> None:
+    run = runs.copy()
+    for table in ("tasks", "scheduler_results", "training_data"):
+        runs.change(f"ALTER TABLE {table} DELETE WHERE run = '{run}' AND task_id > 299")
+    findings = looked_at(runs, run)
+    assert findings.lost == 5 * 100
+    assert not findings.ok
+
+
+def test_a_result_under_another_batch_is_doubled(runs: StoredRuns) -> None:
+    run = runs.copy()
+    which = f"run = '{run}' AND scheduler = '{LEARNER}' AND task_id = 12"
+    with runs.unmerged():
+        runs.insert_again("scheduler_results", "batch", "batch + 1", which)
+        findings = looked_at(runs, run)
+    assert findings.doubled == 1
+    assert f"doubled: {LEARNER}: tasks 12 have rows that differ in batch" in findings.problems
+
+
+def test_results_of_a_stranger_and_beyond_the_last_task_are_doubled(runs: StoredRuns) -> None:
+    run = runs.copy()
+    which = f"run = '{run}' AND scheduler = 'oracle' AND task_id < 2"
+    runs.insert_again("scheduler_results", "scheduler", "'nobody'", which)
+    runs.insert_again("scheduler_results", "task_id", f"task_id + {TASKS}", which)
+    assert_found(
+        looked_at(runs, run),
+        counts=(0, 2, 0),
+        said=["2 of a stranger, nobody", "doubled: oracle: 2 results of tasks beyond the last"],
+    )
+
+
+def test_one_bit_of_one_number_is_different(runs: StoredRuns) -> None:
+    run = runs.copy()
+    runs.change(
+        "ALTER TABLE scheduler_results UPDATE probability = "
+        "reinterpretAsFloat64(reinterpretAsUInt64(probability) - 1) "
+        f"WHERE run = '{run}' AND scheduler = 'oracle' AND task_id = 321"
+    )
+    findings = looked_at(runs, run)
+    assert findings.different == 1
+    assert findings.problems == [
+        "different: oracle: probability is not that of the undisturbed run for tasks 321"
+    ]
+
+
+def test_swapped_results_of_two_tasks_are_different(runs: StoredRuns) -> None:
+    run = runs.copy()
+    which = f"run = '{run}' AND scheduler = 'greedy' AND task_id IN (250, 251)"
+    runs.insert_again("scheduler_results", "task_id", "501 - task_id", which)
+    runs.change("OPTIMIZE TABLE scheduler_results FINAL")
+    findings = looked_at(runs, run)
+    assert not findings.ok
+    said = "different: greedy: gpu_fraction is not that of the undisturbed run for tasks 250, 251"
+    assert said in findings.problems
+
+
+def test_a_learner_s_wrong_energy_is_different(runs: StoredRuns) -> None:
+    run = runs.copy()
+    runs.change(
+        "ALTER TABLE scheduler_results UPDATE energy = energy * 1.0000001 "
+        f"WHERE run = '{run}' AND scheduler = '{LEARNER}' AND task_id = 77"
+    )
+    findings = looked_at(runs, run)
+    assert f"different: {LEARNER}: energy is not that of the physics for tasks 77" in (
+        findings.problems
+    )
+    # From that task on the standings do not add up either.
+    assert any(f"standings of {LEARNER}: total_energy after" in p for p in findings.problems)
+
+
+def test_a_learner_s_wrong_place_in_the_queue_is_different(runs: StoredRuns) -> None:
+    run = runs.copy()
+    spoilt = {"gpu_start": 50, "cpu_start": 150, "finish": 250, "wait": 350, "turnaround": 390}
+    changes = ", ".join(
+        f"{column} = {column} + if(task_id = {task}, 0.001, 0)" for column, task in spoilt.items()
+    )
+    runs.change(
+        f"ALTER TABLE scheduler_results UPDATE {changes} "
+        f"WHERE run = '{run}' AND scheduler = '{LEARNER}'"
+    )
+    findings = looked_at(runs, run)
+    for column, task in spoilt.items():
+        said = f"different: {LEARNER}: {column} is not that of the virtual cluster for tasks {task}"
+        assert any(said in problem for problem in findings.problems), findings.problems
+
+
+def test_a_learner_without_a_model_must_decide_as_greedy(runs: StoredRuns) -> None:
+    run = runs.copy()
+    runs.change(
+        "ALTER TABLE scheduler_results UPDATE model_version = 0 "
+        f"WHERE run = '{run}' AND scheduler = '{LEARNER}' AND task_id = 30"
+    )
+    assert_found(
+        looked_at(runs, run),
+        counts=(0, 0, 1),
+        said=[f"different: {LEARNER}: model_version is impossible for tasks 30"],
+    )
+
+
+def test_a_standing_that_is_wrong_or_missing_is_found(runs: StoredRuns) -> None:
+    run = runs.copy()
+    runs.change(
+        "ALTER TABLE standings UPDATE total_wait = total_wait + 1e-9, gpu_busy = [0, 0, 0] "
+        f"WHERE run = '{run}' AND scheduler = 'greedy' AND batch = 4"
+    )
+    runs.change(
+        f"ALTER TABLE standings DELETE WHERE run = '{run}' AND scheduler = 'oracle' AND batch = 2"
+    )
+    assert_found(
+        looked_at(runs, run),
+        counts=(1, 0, 4),
+        said=[
+            "standings of greedy: total_wait after batch 4 is",
+            "standings of greedy: gpu_busy[2] after batch 4 is 0.0, the results add up to",
+            "lost: standings of oracle: no row of batch 2",
+        ],
+    )
+
+
+def test_training_data_that_are_not_the_oracle_s_are_different(runs: StoredRuns) -> None:
+    run = runs.copy()
+    runs.change(
+        "ALTER TABLE training_data UPDATE optimal_gpu_fraction = 0.123 "
+        f"WHERE run = '{run}' AND task_id = 9"
+    )
+    assert_found(
+        looked_at(runs, run),
+        counts=(0, 0, 1),
+        said=["training_data: optimal_gpu_fraction is not that of the Oracle's results"],
+    )
+
+
+def test_a_run_of_another_seed_is_no_reference(runs: StoredRuns) -> None:
+    settings = runs.store._settings
+    store_run(settings, "another", SPEC.model_copy(update={"seed": 6, "tasks": 50}))
+    with pytest.raises(ValueError, match="another is no reference: another seed"):
+        check(runs.clickhouse, "original", reference="another", rules=RULES)
+
+
+def test_a_run_that_is_not_over_is_not_whole(runs: StoredRuns) -> None:
+    run = runs.copy()
+    runs.change(f"ALTER TABLE runs UPDATE state = 'running' WHERE run = '{run}'")
+    assert_found(looked_at(runs, run), counts=(1, 0, 0), said=["is running, not completed"])
