@@ -53,6 +53,7 @@ class Plan:
     ports: Ports
     schedulers: tuple[str, ...]  # policies: built-in names, module:Class or file.py
     scale: dict[str, int] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)  # HYBRID_* that replace the arena's
 
 
 class Stack:
@@ -127,7 +128,8 @@ class Stack:
 
     async def _start_service(self, service: str, name: str, extra: dict[str, str]) -> None:
         command = [sys.executable, "-m", f"services.{service}"]
-        await self._start_child(name, command, {**self.arena.environment(service), **extra})
+        settings = {**self.arena.environment(service), **self._plan.settings, **extra}
+        await self._start_child(name, command, settings)
 
     async def _start_child(
         self, name: str, command: list[str], environment: dict[str, str] | None = None
