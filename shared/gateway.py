@@ -42,6 +42,12 @@ class Gateway:
         self._client = httpx.Client(base_url=url, headers=headers, timeout=30)
         self.url = url
 
+    def __enter__(self) -> Gateway:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
     def close(self) -> None:
         self._client.close()
 
@@ -50,6 +56,9 @@ class Gateway:
 
     def post(self, path: str, body: Any = None, **parameters: Any) -> Any:
         return self._send("POST", path, json=body, params=_given(parameters))
+
+    def delete(self, path: str, **parameters: Any) -> Any:
+        return self._send("DELETE", path, params=_given(parameters))
 
     def submit(self, run: str, tasks: pa.RecordBatch, *, last: bool) -> Any:
         """Put tasks into a run that takes them in bulk; the first one's id is where they belong."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from services.cli import experiment, models, runs, trace
+from services.cli import experiment, models, rejected, runs, trace
 from services.cli.profile import profile
 from services.cli.query import sql
 from services.cli.tail import tail
@@ -20,6 +20,7 @@ app.command()(up)
 app.command()(runs.status)
 app.add_typer(runs.app, name="run")
 app.add_typer(models.app, name="model")
+app.add_typer(rejected.app, name="rejected")
 app.add_typer(experiment.app, name="experiment")
 app.add_typer(trace.app, name="trace")
 app.command()(sql)

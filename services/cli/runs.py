@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from services.cli.client import connect
 from services.cli.options import DataDir, Json, RunArgument, Url
@@ -186,8 +186,7 @@ def status(
 
     Ends with 1 when a part of the arena does not answer.
     """
-    with explained():
-        gateway = connect(url, data_dir)
+    with explained(), connect(url, data_dir) as gateway:
         health = gateway.get("/api/health")
         found = gateway.get("/api/status", run=run)
     if json:
@@ -215,13 +214,28 @@ def _show_status(gateway: Gateway, health: Any, found: Any) -> None:
         out.print(f"  [red]missing: {missing}[/]")
     if found["run"] is None:
         out.print("no run yet; start one with `hybrid run start`")
+        _show_bus(found)
         return
     title = (
         f"run {found['run']}: {coloured(found['state'])}, {found['tasks_sent']:,} tasks sent, "
         f"{found['tasks_processed']:,} finished by all"
     )
     out.print(race_table(found["schedulers"], title))
-    behind = {reader: lag for reader, lag in found["lag"].items() if lag}
-    out.print("behind: " + (", ".join(f"{r} {n}" for r, n in behind.items()) or "nobody"))
-    if found["rejected"]:
-        out.print(f"[yellow]dead letters: {found['rejected']}[/]; see `hybrid tail 'rejected.>'`")
+    _show_bus(found)
+
+
+def _show_bus(found: Any) -> None:
+    """Every reader of the bus with what it has still to deal with, and the dead letters."""
+    table = Table("reader", Column("messages behind", justify="right"), title="the bus")
+    table.title_justify = "left"
+    for reader, lag in sorted(found["lag"].items()):
+        table.add_row(plain(reader), f"[yellow]{lag:,}[/]" if lag else "0")
+    out.print(table)
+    by = {service: count for service, count in found["rejected_by"].items() if count}
+    if by:
+        said = ", ".join(f"{service} {count:,}" for service, count in by.items())
+        out.print(
+            f"[yellow]dead letters: {found['rejected']:,}[/] ({said}); `hybrid rejected list`"
+        )
+    else:
+        out.print("dead letters: none")

@@ -1,0 +1,82 @@
+"""`hybrid rejected` and `hybrid status` against a real gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from typer.testing import CliRunner, Result
+
+from services.cli.main import app
+from shared import subjects
+from tests.integration.arena import Arena, eventually
+from tests.integration.gateway import serving
+
+
+@pytest.fixture
+async def http(full_arena: Arena) -> AsyncIterator[httpx.AsyncClient]:
+    await full_arena.start("recorder")
+    async with serving(full_arena.settings) as client:
+        yield client
+
+
+async def hybrid(http: httpx.AsyncClient, *arguments: str, answer: str | None = None) -> Result:
+    """The command, in a thread of its own: the gateway is in this one."""
+    url = str(http.base_url)
+    return await asyncio.to_thread(
+        CliRunner().invoke, app, [*arguments, "--url", url], input=answer, env={"COLUMNS": "200"}
+    )
+
+
+async def letters(http: httpx.AsyncClient) -> list[int]:
+    result = await hybrid(http, "rejected", "list", "--json")
+    return [letter["sequence"] for letter in json.loads(result.stdout)]
+
+
+async def test_the_way_of_a_dead_letter(full_arena: Arena, http: httpx.AsyncClient) -> None:
+    arena = full_arena
+    result = await hybrid(http, "rejected", "list")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "no dead letters\n")
+    for place in range(1, 5):
+        await arena.bus.reject("events.note", subjects.EVENTS, place, b'{"a": 1}', "[no] event")
+    await arena.publish_raw("rejected.stranger", b"\x00\x01")
+
+    result = await hybrid(http, "rejected", "list", "--limit", "2", "--subject", "events.*")
+    assert "[no] event" in result.stdout
+    assert result.stdout.count("events.note") == 2
+    result = await hybrid(http, "rejected", "show", "4")
+    for said in ("events.note", "[no] event", '{"a": 1}', "possible", "Hybrid-Reason"):
+        assert said in result.stdout
+    result = await hybrid(http, "rejected", "show", "5")
+    assert "000000  00 01" in result.stdout
+    assert "it does not say where it came from" in result.stdout
+
+    result = await hybrid(http, "rejected", "replay", "1", "2")
+    assert (result.exit_code, result.stderr.count("sent again on events.note")) == (0, 2)
+    result = await hybrid(http, "rejected", "replay", "5", "1")
+    assert result.exit_code == 1
+    assert "1: no dead letter 1" in result.stderr
+
+    # The two that were replayed are no events still: the recorder puts them aside again.
+    async def back() -> bool:
+        return await letters(http) == [7, 6, 5, 4, 3]
+
+    await eventually(back)
+
+    result = await hybrid(http, "status")
+    assert "dead letters: 5 (recorder 2, others 3)" in result.stdout
+    for reader in ("tasks", "results", "events", "runs"):
+        assert f"{reader}/recorder" in result.stdout
+
+    result = await hybrid(http, "rejected", "purge", "--subject", "events.>", answer="n\n")
+    assert result.exit_code == 1
+    assert "Remove 4 dead letters for good?" in result.stderr
+    result = await hybrid(http, "rejected", "purge", "--subject", "events.>", answer="y\n")
+    assert "4 removed" in result.stderr
+    assert await letters(http) == [5]
+    result = await hybrid(http, "rejected", "purge", "--all", "--yes", "--json")
+    assert json.loads(result.stdout) == {"purged": 1}
+    assert "dead letters: none" in (await hybrid(http, "status")).stdout
