@@ -61,6 +61,11 @@ test: setup lint dashboard browser ## Run every test but the long ones
 test-long: setup ## Start, kill and restart whole arenas: determinism, pauses, experiments (three minutes)
 	$(BIN)/pytest -m long tests/e2e
 
+.PHONY: test-containers
+test-containers: setup ## Build the image, start docker-compose.yml, take containers away under load (ten minutes)
+	@docker info >/dev/null || { echo "a Docker engine is needed, with docker compose or docker-compose"; exit 1; }
+	$(BIN)/pytest tests/containers
+
 .PHONY: lint
 lint: setup ## Check format, style, types and the import contract
 	$(BIN)/ruff format --check .
@@ -104,6 +109,10 @@ bench-trace: setup ## Replay a generated trace of 1 GB: time and memory (ARGS='-
 .PHONY: bench-bound
 bench-bound: setup ## Measure the cluster bound of a million tasks, beside a solver; prints JSON
 	@$(BIN)/python -m tests.bench.bound $(ARGS)
+
+.PHONY: bench-containers
+bench-containers: setup ## Measure the arena in containers: start, and 1, 2, 4 workers of a slow scheduler; prints JSON
+	@$(BIN)/python -m tests.bench.containers $(ARGS)
 
 COMPOSE ?= $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
 

@@ -1,0 +1,78 @@
+"""The arena in real containers: complete, tight, and whole again whatever is taken away."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from tests.containers.cluster import ROOT, Cluster
+from tests.e2e.arena import FINGERPRINT, RULES
+
+SERVICES = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+ALWAYS = sorted(name for name, service in SERVICES.items() if "profiles" not in service)
+TASKS = 20_000
+
+
+def assert_whole(cluster: Cluster, run: str, tasks: int, schedulers: int) -> None:
+    (row,) = cluster.sql(
+        "SELECT count() AS results, uniqExact(scheduler, task_id) AS pairs, "
+        "uniqExact(task_id) AS tasks, uniqExact(scheduler) AS schedulers "
+        f"FROM scheduler_results FINAL WHERE run = '{run}'"
+    )
+    pairs = tasks * schedulers
+    assert row == {"results": pairs, "pairs": pairs, "tasks": tasks, "schedulers": schedulers}
+
+
+def test_every_service_of_the_file_runs(cluster: Cluster) -> None:
+    assert set(cluster.services) == {*ALWAYS, "scheduler-slow"}
+
+
+@pytest.mark.parametrize("service", ALWAYS)
+def test_a_container_has_no_more_rights_than_it_needs(cluster: Cluster, service: str) -> None:
+    for container in cluster.containers(service):
+        host = container.attrs["HostConfig"]
+        assert container.attrs["Config"]["User"] not in ("", "0", "root", "0:0")
+        assert host["CapDrop"] == ["ALL"]
+        assert "no-new-privileges:true" in host["SecurityOpt"]
+        assert host["ReadonlyRootfs"]
+        assert not host["Privileged"]
+        code, _ = container.exec_run(["sh", "-c", "echo x > /usr/nobody-writes-here"])
+        assert code != 0
+
+
+@pytest.mark.parametrize("how", ["restart", "kill"])
+def test_any_container_may_go_in_the_middle_of_a_run(cluster: Cluster, how: str) -> None:
+    """Restarted in turn, or killed -9: what came out is what an undisturbed run gives."""
+    spec = {"tasks": TASKS, "seed": 7, "schedulers": list(RULES)}
+    undisturbed = cluster.start_run(**spec, pace="max")
+    cluster.complete(undisturbed)
+    run = cluster.start_run(**spec, pace=200)
+    for service in ALWAYS:
+        sent = cluster.status(run)["tasks_sent"]
+        cluster.wait_for(run, lambda status, sent=sent: status["tasks_sent"] > sent)
+        for container in cluster.containers(service):
+            if how == "restart":
+                container.restart(timeout=30)
+            else:
+                container.kill("SIGKILL")
+                # Docker takes a kill by hand as a wish that it stay away.
+                container.start()
+    cluster.complete(run)
+    assert_whole(cluster, run, TASKS, len(RULES))
+    found = {row["scheduler"]: row for row in cluster.sql(FINGERPRINT.format(run=run))}
+    expected = {row["scheduler"]: row for row in cluster.sql(FINGERPRINT.format(run=undisturbed))}
+    assert found == expected
+    cluster.wait_until_healthy()
+
+
+def test_workers_come_and_go_under_load(cluster: Cluster) -> None:
+    run = cluster.start_run(tasks=TASKS, seed=8, pace=400, schedulers=["greedy", "slow"])
+    for workers in (4, 2, 1):
+        cluster.scale("scheduler-slow", workers)
+        assert len(cluster.containers("scheduler-slow")) == workers
+        done = cluster.status(run)["schedulers"]["slow"]["results"]
+        cluster.wait_for(
+            run, lambda status, done=done: status["schedulers"]["slow"]["results"] > done
+        )
+    cluster.complete(run)
+    assert_whole(cluster, run, TASKS, 2)
