@@ -160,9 +160,15 @@ class Service:
                 {"content-type": "application/json"},
             )
 
+        @get
+        async def alive(scope: Any) -> AsgiResponse:
+            """The process answers, whatever NATS and ClickHouse do."""
+            return AsgiResponse(b"", 204)
+
         return AsgiFastStream(
             self.bus.broker,
             asgi_routes=[
+                ("/alive", alive),
                 ("/health", health),
                 ("/metrics", make_asgi_app(self.registry)),
                 *(routes or []),

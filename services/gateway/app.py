@@ -104,6 +104,10 @@ def _add_metrics(app: FastAPI, service: Service, control: Control) -> None:
             rejected.labels(name).set(letters)
         return Response(generate_latest(service.registry), media_type=CONTENT_TYPE_LATEST)
 
+    @app.get("/alive", include_in_schema=False, status_code=204)
+    async def alive() -> None:
+        """The process answers, whatever NATS and ClickHouse do."""
+
     @app.get("/health", include_in_schema=False)
     async def health() -> Response:
         """Of this process alone; /api/health is about the arena."""

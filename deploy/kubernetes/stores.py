@@ -1,0 +1,122 @@
+"""NATS and ClickHouse on Kubernetes: their configuration, from the files that compose uses too.
+
+Kustomize reads no file outside of its own folder, so what it needs of them is written there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deploy.kubernetes.workloads import NAME, PART_OF, Manifest
+from deploy.nats.permissions import users_conf
+
+CLICKHOUSE = Path(__file__).parents[1] / "clickhouse"
+IMAGE = "clickhouse/clickhouse-server:26.8"
+
+# Of the one server in `single`; those of a cluster are the chart's, see cluster/nats-values.yaml.
+NATS_CONF = """\
+listen: "0.0.0.0:4222"
+http: "0.0.0.0:8222"
+max_payload: 8MB
+jetstream {
+  store_dir: "/data"
+  # What a power failure may take back; a killed server loses nothing.
+  sync_interval: "10s"
+}
+include "users.conf"
+"""
+
+
+def config_maps() -> list[Manifest]:
+    return [
+        _config_map("nats-config", {"nats.conf": NATS_CONF, "users.conf": users_conf()}),
+        _config_map("clickhouse-config", {"arena.xml": _read("config.xml")}),
+        _config_map("clickhouse-users", {"arena.xml": _read("users.xml")}),
+    ]
+
+
+def _read(name: str) -> str:
+    return (CLICKHOUSE / name).read_text()
+
+
+def _config_map(name: str, data: dict[str, str]) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "labels": PART_OF},
+        "data": data,
+    }
+
+
+def clickhouse_installation() -> Manifest:
+    """One shard: a run's rows stay together (docs/scaling.md says when to add one, and how)."""
+    return {
+        "apiVersion": "clickhouse.altinity.com/v1",
+        "kind": "ClickHouseInstallation",
+        "metadata": {"name": "arena", "labels": PART_OF},
+        "spec": {
+            "defaults": {
+                "templates": {
+                    "podTemplate": "server",
+                    "dataVolumeClaimTemplate": "data",
+                    "serviceTemplate": "service",
+                }
+            },
+            "configuration": {
+                "clusters": [{"name": "arena", "layout": {"shardsCount": 1, "replicasCount": 1}}],
+                "files": {
+                    "config.d/arena.xml": _read("config.xml"),
+                    "users.d/arena.xml": _read("users.xml"),
+                },
+            },
+            "templates": {
+                "podTemplates": [{"name": "server", **_clickhouse_pod()}],
+                "volumeClaimTemplates": [{"name": "data", "spec": claim("50Gi")}],
+                "serviceTemplates": [
+                    {
+                        "name": "service",
+                        "generateName": "clickhouse",
+                        "spec": {
+                            "type": "ClusterIP",
+                            "ports": [
+                                {"name": "http", "port": 8123},
+                                {"name": "tcp", "port": 9000},
+                            ],
+                        },
+                    }
+                ],
+            },
+        },
+    }
+
+
+def claim(size: str) -> Manifest:
+    return {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
+
+
+def _clickhouse_pod() -> Manifest:
+    container = {
+        "name": "clickhouse",
+        "image": IMAGE,
+        "env": [{"name": "CLICKHOUSE_SKIP_USER_SETUP", "value": "1"}],
+        # What users.xml reads.
+        "envFrom": [{"secretRef": {"name": "clickhouse-passwords"}}],
+        "resources": {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"memory": "4Gi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+        },
+    }
+    return {
+        "metadata": {"labels": {NAME: "clickhouse"}},
+        "spec": {
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": 101,
+                "runAsGroup": 101,
+                "fsGroup": 101,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [container],
+        },
+    }
