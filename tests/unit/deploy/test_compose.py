@@ -71,6 +71,9 @@ def test_a_service_is_checked_restarted_and_not_root(name: str) -> None:
     assert "healthcheck" in service or (name in OURS and "\nHEALTHCHECK " in DOCKERFILE)
     assert service["restart"] == "unless-stopped"
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", service["user"])
+    assert service["read_only"]
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
 
 
 @pytest.mark.parametrize("name", SERVICES)
