@@ -188,7 +188,7 @@ REFUSED: dict[str, Any] = {
     "the hash does not match": tampered,
     "a model of hybrid_ml in another came on": of_another_run,
     "no readable manifest": with_a_broken_manifest,
-    "no readable manifest: 'Hybrid-Manifest'": without_a_manifest,
+    "no readable manifest: there is none": without_a_manifest,
     "cannot be opened": unreadable,
 }
 
