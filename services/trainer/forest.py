@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from services.trainer.charges import charged
 from shared.features import forest_features
-from shared.forest import open_model, predict
+from shared.forest import open_model, predict, shares
 from shared.physics import fastest_share, price
 from shared.spec import RunSpec
 from shared.tasks import Floats, Tasks, concatenate, take
@@ -72,7 +72,7 @@ def fit(labelled: Labelled, spec: RunSpec) -> bytes:
 
 def regret(model: InferenceSession, labelled: Labelled, spec: RunSpec) -> float:
     """Total execution time over the Oracle's."""
-    chosen = price(labelled.tasks, predict(model, forest_features(labelled.tasks)), spec)
+    chosen = price(labelled.tasks, shares(model, labelled.tasks, spec), spec)
     time, _ = charged(labelled.tasks, chosen.time, chosen.energy, chosen.failed, spec)
     best = price(labelled.tasks, labelled.share, spec)
     return float(time.sum() / max(best.time.sum(), 1e-12))

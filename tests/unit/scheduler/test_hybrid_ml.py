@@ -45,15 +45,35 @@ class TestForestShares:
     def test_the_model_sees_the_features_in_their_order(self) -> None:
         tasks = Tasks(*(np.array([number]) for number in (0, 80.0, 0.5, 20.0, 0.0)))
         # Size 80, intensity 0.5, memory 20, memory/size 0.25, intensity/memory 0.025.
-        for place, value in enumerate([80 / 100, 0.5, 20 / 100, 0.25, 0.025]):
+        for place, (weight, value) in enumerate(
+            [(0.01, 0.8), (1.0, 0.5), (0.01, 0.2), (1.0, 0.25), (16.0, 0.4)]
+        ):
             weights = [0.0] * 5
-            weights[place] = 0.01 if place in (0, 2) else 1.0
+            weights[place] = weight
             assert self.shares(weights, 0.0, tasks) == pytest.approx([value])
 
     def test_what_lies_beyond_0_and_1_is_cut(self) -> None:
         tasks = Tasks(np.arange(3), np.ones(3), np.array([0.0, 0.5, 1.0]), np.ones(3), np.zeros(3))
         # 4 * intensity - 1.5
         assert self.shares([0, 4, 0, 0, 0], -1.5, tasks) == [0.0, 0.5, 1.0]
+
+    def test_a_task_that_is_nearly_whole_on_one_device_goes_there_as_a_whole(self) -> None:
+        said = np.array([0.0, 1e-7, 0.09, 0.11, 0.5, 0.89, 0.91, 1 - 1e-7, 1.0])
+        count = len(said)
+        tasks = Tasks(np.arange(count), np.ones(count), said, np.ones(count), np.zeros(count))
+        found = self.shares([0, 1, 0, 0, 0], 0.0, tasks)
+        assert found[:3] == [0.0, 0.0, 0.0]
+        assert found[3:6] == pytest.approx([0.11, 0.5, 0.89])
+        assert found[6:] == [1.0, 1.0, 1.0]
+
+    def test_a_task_that_no_gpu_has_room_for_stays_split(self) -> None:
+        """8000 MB are there: 0.95 of 8400 MB fits, all of it does not."""
+        memory = np.array([8000.0, 8001.0, 8400.0])
+        tasks = Tasks(np.arange(3), np.ones(3), np.full(3, 0.95), memory, np.zeros(3))
+        found = self.shares([0, 1, 0, 0, 0], 0.0, tasks)
+        assert found == [1.0, pytest.approx(0.95), pytest.approx(0.95)]
+        none_on_gpu = Tasks(np.arange(3), np.ones(3), np.full(3, 0.05), memory, np.zeros(3))
+        assert self.shares([0, 1, 0, 0, 0], 0.0, none_on_gpu) == [0.0, 0.0, 0.0]
 
     def test_a_share_is_neither_explored_nor_bound_to_a_gpu(self) -> None:
         tasks, _ = generate(RunSpec(), Cursor(), 10)
