@@ -234,6 +234,26 @@ export interface EventPage {
   next_before: number | null;
 }
 
+/** A dead letter. */
+export interface Letter {
+  sequence: number;
+  at: number;
+  service: string;
+  /** Where it came on; empty when it does not say. */
+  subject: string;
+  reason: string;
+  size: number;
+  /** Why it can never be replayed; null: it may. */
+  hindrance: string | null;
+}
+
+export interface LetterPage {
+  letters: Letter[];
+  next_before: number | null;
+  total: number;
+  services: Record<string, number>;
+}
+
 export interface ModelRow {
   run: string;
   name: string;

@@ -1,5 +1,6 @@
+import { DeadLetters } from "./log/DeadLetters";
 import { EventLog } from "./log/EventLog";
-import { DeadLetters, Lag, Services } from "./log/Services";
+import { Lag, Services } from "./log/Services";
 
 export default function Log() {
   return (

@@ -1,9 +1,8 @@
-import { path } from "../../api/client";
-import type { EventPage, Health, ServiceReport, Status } from "../../api/types";
+import type { Health, ServiceReport, Status } from "../../api/types";
 import { usePolled } from "../../api/usePolled";
-import { clock, count, dateTime } from "../../format";
+import { count, dateTime } from "../../format";
 import { labelOf } from "../../schedulers";
-import { Badge, type Column, Stat, Table, Widget } from "../../ui";
+import { Badge, type Column, Table, Widget } from "../../ui";
 
 const EVERY = 5_000;
 
@@ -128,41 +127,6 @@ export function Lag() {
         rowAttributes={(row) => ({ "data-reader": row.reader })}
         sort={{ key: "messages", descending: true }}
       />
-    </Widget>
-  );
-}
-
-/** What could not be understood. */
-export function DeadLetters() {
-  const status = usePolled<Status>("/api/status", 3_000);
-  const last = usePolled<EventPage>(path("/api/events", { kind: "rejected", limit: 5 }), EVERY);
-  const rejected = status.data?.rejected ?? 0;
-  const events = last.data?.events ?? [];
-  return (
-    <Widget
-      id="dead-letters"
-      title="Dead letters"
-      hint="Messages that nobody could understand, kept with the reason. They stop nobody; 0 is what it should be."
-      source={status}
-      scroll
-    >
-      <dl className="px-1">
-        <Stat label="Kept aside" value={count(rejected)} raw={rejected} note={rejected === 0 ? "nothing was rejected" : undefined} />
-      </dl>
-      {rejected > 0 && (
-        <>
-          <ul className="flex flex-col gap-1 px-1 pt-2 text-xs">
-            {events.map((event) => (
-              <li key={event.sequence} className="break-words">
-                <span className="text-faint">{clock(event.at)}</span> {event.message}
-              </li>
-            ))}
-          </ul>
-          <p className="px-1 pt-3 text-xs text-muted">
-            Look at them with <code className="rounded bg-sunken px-1 font-mono">hybrid tail 'rejected.&gt;'</code>
-          </p>
-        </>
-      )}
     </Widget>
   );
 }
