@@ -234,6 +234,8 @@ def _user(name: str, rights: Rights) -> str:
 
 
 def _side(name: str, allowed: tuple[str, ...], denied: tuple[str, ...]) -> list[str]:
+    if not allowed:  # NATS takes an empty list for no limit
+        return [f'  {name}: {{ deny: ">" }}']
     lines = [f"  {name}: {{", *_list("allow", allowed)]
     if denied:
         lines += _list("deny", denied)

@@ -1,0 +1,103 @@
+"""Users of the bus can do what their service needs, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import AsyncIterator, Iterator
+
+import nats
+import pytest
+from nats.aio.client import Client
+
+from deploy.nats.permissions import USERS
+from shared.subjects import inbox
+from tests.integration import nats_server
+from tests.integration.nats_server import NatsServer, password_of
+from tests.integration.permissions import EVERYBODY, STREAMS, attempts, make_bus, refused
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    with nats_server.running(tmp_path_factory.mktemp("guarded")) as started:
+        yield started
+
+
+@pytest.fixture
+async def looking(server: NatsServer) -> AsyncIterator[Client]:
+    client = await make_bus(server)
+    yield client
+    await client.close()
+
+
+async def contents(client: Client) -> dict[str, tuple[int, list[str]]]:
+    """What each stream holds, and its consumers."""
+    stream = client.jetstream()
+    found = {}
+    for info in await stream.streams_info():
+        name = info.config.name or ""
+        consumers = [consumer.name for consumer in await stream.consumers_info(name)]
+        found[name] = (info.state.messages, sorted(consumers))
+    return found
+
+
+def test_the_statement_is_about_every_user() -> None:
+    assert USERS.keys() == EVERYBODY
+
+
+async def test_what_is_forbidden_is_refused_and_changes_nothing(
+    server: NatsServer, looking: Client
+) -> None:
+    before = await contents(looking)
+    assert before.keys() == set(STREAMS)
+    forbidden = [attempt for attempt in attempts() if not attempt.allowed]
+    assert len(forbidden) > 1000
+    for user in sorted(EVERYBODY):
+        mine = [attempt for attempt in forbidden if attempt.user == user]
+        refusals = await refused(server, user, mine)
+        done = {(attempt.what, attempt.subject) for attempt in mine} - refusals
+        assert not done, f"{user} could: {sorted(done)}"
+    assert await contents(looking) == before
+
+
+@pytest.mark.parametrize("user", sorted(EVERYBODY))
+async def test_what_a_service_needs_is_not_refused(
+    server: NatsServer, looking: Client, user: str
+) -> None:
+    allowed = [attempt for attempt in attempts() if attempt.user == user and attempt.allowed]
+    assert allowed
+    assert await refused(server, user, allowed) == set()
+
+
+async def test_the_admin_sees_everything_but_the_answers_to_others(
+    server: NatsServer, looking: Client
+) -> None:
+    admin = await nats.connect(
+        server.url, user="admin", password=password_of("admin"), inbox_prefix=inbox("admin")
+    )
+    everything = await admin.subscribe(">")
+    await admin.flush()
+    for subject in ("tasks.secret", "_INBOX.gateway.answer", "_INBOX.admin.answer"):
+        await looking.publish(subject, b"seen")
+    await looking.flush()
+    seen = []
+    while "_INBOX.admin.answer" not in seen:
+        seen.append((await everything.next_msg(timeout=20)).subject)
+    assert seen == ["tasks.secret", "_INBOX.admin.answer"]
+    await admin.close()
+
+
+@pytest.mark.parametrize(
+    ("user", "password"),
+    [("generator", password_of("gateway")), ("arena", "arena"), ("generator", ""), (None, None)],
+    ids=["another's password", "unknown user", "no password", "nobody"],
+)
+def test_a_stranger_is_not_let_in(
+    server: NatsServer, user: str | None, password: str | None
+) -> None:
+    said = {"verbose": False, "user": user, "pass": password}
+    with socket.create_connection(("127.0.0.1", server.port), 20) as line:
+        line.sendall(f"CONNECT {json.dumps(said)}\r\nPING\r\n".encode())
+        answer = line.makefile().read()  # to the end: the server hangs up
+    assert "-ERR 'Authorization Violation'" in answer
+    assert "PONG" not in answer
