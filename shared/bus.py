@@ -107,6 +107,17 @@ class Bus:
             ["stream"],
             registry=registry,
         )
+        self._retries = Counter(
+            "hybrid_publish_retries_total",
+            "Publishes that were tried again, a full stream included",
+            ["stream"],
+            registry=registry,
+        )
+        self.given_back = Counter(
+            "hybrid_given_back_messages_total",
+            "Messages whose handler failed, to be delivered again",
+            registry=registry,
+        )
 
     @property
     def stream(self) -> JetStreamContext:
@@ -212,6 +223,7 @@ class Bus:
                 raise  # no retry will make it smaller
             except PASSING as error:
                 log.warning("publish is retried", subject=subject, error=repr(error))
+            self._retries.labels(stream).inc()
             await asyncio.sleep(delay)
             delay = min(delay * 2, 1.0)
 
@@ -365,6 +377,7 @@ class _DeadLetters(BaseMiddleware[Any, Any]):
             await msg.ack()
         except Exception as error:
             log.warning("message is given back", error=repr(error), exc_info=True)
+            self._bus.given_back.inc()
             await give_back(msg, self._bus.settings)
 
 

@@ -19,7 +19,7 @@ from faststream.nats.message import NatsBatchMessage
 from faststream.nats.subscriber.usecases import BatchPullStreamSubscriber
 from nats.aio.msg import Msg
 from nats.js.kv import KV_OP
-from prometheus_client import Counter
+from prometheus_client import Counter, Histogram
 from pydantic import ValidationError
 
 from services.recorder import rows
@@ -30,6 +30,7 @@ from shared.errors import NotFound, Unreadable
 from shared.events import Event
 from shared.formats import problem
 from shared.logs import logger
+from shared.metrics import LATENCY_BUCKETS
 from shared.runs import RunRecord, read_record
 from shared.service import Service
 from shared.settings import Settings
@@ -46,11 +47,21 @@ class Recorder:
     def __init__(self, service: Service, store: Store) -> None:
         self._service = service
         self._store = store
-        self._stored = Counter(
+        self._rows = Counter(
             "hybrid_stored_rows_total", "Rows stored", ["table"], registry=service.registry
         )
-        self._seconds = Counter(
-            "hybrid_store_seconds_total", "Time in inserts", registry=service.registry
+        self._inserts = Histogram(
+            "hybrid_insert_seconds",
+            "Inserts into ClickHouse",
+            ["table"],
+            buckets=LATENCY_BUCKETS,
+            registry=service.registry,
+        )
+        self._latency = Histogram(
+            "hybrid_stored_latency_seconds",
+            "From a batch of tasks on the bus to its results in ClickHouse",
+            buckets=LATENCY_BUCKETS,
+            registry=service.registry,
         )
 
     async def read(
@@ -90,8 +101,13 @@ class Recorder:
             if table is not None and table.num_rows:
                 started = time.perf_counter()
                 await asyncio.to_thread(self._store.insert, name, table, token=token)
-                self._seconds.inc(time.perf_counter() - started)
-                self._stored.labels(name).inc(table.num_rows)
+                self._inserts.labels(name).observe(time.perf_counter() - started)
+                self._rows.labels(name).inc(table.num_rows)
+
+    def stored(self, results: Sequence[Batch]) -> None:
+        now = time.time()
+        for batch in results:
+            self._latency.observe(max(now - batch.envelope.published_at, 0.0))
 
 
 def read_batch(message: Msg) -> Batch:
@@ -186,6 +202,7 @@ def make(settings: Settings) -> Service:
                 "standings": rows.standing_table(known),
             }
             await recorder.insert(messages, tables)
+            recorder.stored(known)
 
     @subscriber(subjects.EVENTS, "Events, stored")
     async def on_events(body: list[bytes], message: Messages) -> None:

@@ -7,7 +7,7 @@ import sys
 import time
 
 from faststream.nats.annotations import NatsMessage
-from prometheus_client import Counter
+from prometheus_client import Counter, Gauge
 
 from services.scheduler import policy as policies
 from services.scheduler.learned import LearnedPolicy, Shelf
@@ -29,6 +29,12 @@ def make(settings: Settings) -> Service:
     bus = service.bus
     decided = Counter("hybrid_decided_tasks_total", "Tasks decided", registry=service.registry)
     seconds = Counter("hybrid_decide_seconds_total", "Time in policy", registry=service.registry)
+    failures = Counter(
+        "hybrid_policy_failures_total", "Batches the policy failed on", registry=service.registry
+    )
+    version = Gauge(
+        "hybrid_model_version", "Of the model that decided last; 0: none", registry=service.registry
+    )
     shelf = Shelf(policy, bus) if isinstance(policy, LearnedPolicy) else None
     durable = subjects.durable(subjects.scheduler_durable(policy.name), "tasks.*", settings)
 
@@ -61,6 +67,7 @@ def make(settings: Settings) -> Service:
             decision = await decide(batch, policy, shelf, spec)
         except Exception as error:
             # The batch is tried again: a mended worker goes on where this one could not.
+            failures.inc()
             note = f"{policy.name} cannot decide batch {batch.envelope.batch}: {error!r}"
             await bus.tell(
                 Event(kind="policy_failed", service="scheduler", run=run, message=note[:2000]),
@@ -70,6 +77,7 @@ def make(settings: Settings) -> Service:
         seconds.inc(time.perf_counter() - started)
         await bus.publish_batch(decision)
         decided.inc(batch.rows.num_rows)
+        version.set(decision.rows.column("model_version")[0].as_py())
 
     if shelf is not None and isinstance(policy, LearnedPolicy):
 

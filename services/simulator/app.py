@@ -11,9 +11,8 @@ from typing import Any
 
 from faststream import AckPolicy
 from faststream.nats.annotations import NatsMessage
-from prometheus_client import Counter
 
-from services.simulator.lane import Counters, Lane
+from services.simulator.lane import Lane, Metrics
 from services.simulator.sharing import owner
 from shared import batches, subjects
 from shared.bus import ONE_AT_A_TIME, existing
@@ -27,9 +26,9 @@ SHARE_INTERVAL = 2.0
 class Lanes:
     """The lanes that this simulator serves, started and stopped as runs and simulators come."""
 
-    def __init__(self, service: Service, counters: Counters) -> None:
+    def __init__(self, service: Service, metrics: Metrics) -> None:
         self._service = service
-        self._counters = counters
+        self._metrics = metrics
         self._lanes: dict[str, tuple[Lane, Any]] = {}
 
     async def share_out(self) -> None:
@@ -61,7 +60,7 @@ class Lanes:
 
     async def _open(self, scheduler: str) -> None:
         service, settings = self._service, self._service.settings
-        lane = Lane(scheduler, service.bus, service.runs, self._counters)
+        lane = Lane(scheduler, service.bus, service.runs, self._metrics)
         # More may be pending than a lane keeps: early batches that were given back count too.
         durable = subjects.durable(
             subjects.simulator_durable(scheduler),
@@ -100,13 +99,7 @@ class Lanes:
 
 def make(settings: Settings) -> Service:
     service = Service("simulator", settings)
-    counters = Counters(
-        results=Counter("hybrid_results_total", "Results made", registry=service.registry),
-        seconds=Counter(
-            "hybrid_simulate_seconds_total", "Time in simulation", registry=service.registry
-        ),
-    )
-    lanes = Lanes(service, counters)
+    lanes = Lanes(service, Metrics.register(service.registry))
     service.background.append(lanes.share_out)
     service.closing.append(lanes.close)
     return service

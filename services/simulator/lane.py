@@ -14,13 +14,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
-from prometheus_client import Counter
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from services.simulator.simulation import Simulation
 from shared import subjects
 from shared.batches import Batch
 from shared.bus import Bus
 from shared.errors import Conflict, NotFound, Unreadable
+from shared.metrics import LATENCY_BUCKETS
 from shared.runs import RunBook
 from shared.spec import RunSpec
 
@@ -59,18 +60,33 @@ class Progress:
         return time.monotonic() - self.moved_at > REST_SECONDS
 
 
-@dataclass(slots=True)
-class Counters:
+@dataclass(frozen=True, slots=True)
+class Metrics:
     results: Counter
     seconds: Counter
+    latency: Histogram
+
+    @classmethod
+    def register(cls, registry: CollectorRegistry) -> Metrics:
+        return cls(
+            Counter("hybrid_results_total", "Results made", ["scheduler"], registry=registry),
+            Counter("hybrid_simulate_seconds_total", "Time in simulation", registry=registry),
+            Histogram(
+                "hybrid_result_latency_seconds",
+                "From a batch of tasks on the bus to its results there",
+                ["scheduler"],
+                buckets=LATENCY_BUCKETS,
+                registry=registry,
+            ),
+        )
 
 
 class Lane:
-    def __init__(self, scheduler: str, bus: Bus, runs: RunBook, counters: Counters) -> None:
+    def __init__(self, scheduler: str, bus: Bus, runs: RunBook, metrics: Metrics) -> None:
         self.scheduler = scheduler
         self._bus = bus
         self._runs = runs
-        self._counters = counters
+        self._metrics = metrics
         self._progress: OrderedDict[str, Progress] = OrderedDict()
         self._lock = asyncio.Lock()
 
@@ -127,7 +143,7 @@ class Lane:
             started = time.perf_counter()
             rows, after = progress.simulation.advance(batch.rows)
             envelope = replace(batch.envelope, kind="results", state=after.state())
-            self._counters.seconds.inc(time.perf_counter() - started)
+            self._metrics.seconds.inc(time.perf_counter() - started)
             try:
                 sequence = await self._bus.publish_batch(
                     Batch(envelope, rows), after=progress.last_sequence
@@ -136,7 +152,9 @@ class Lane:
                 await self._reload(progress, batch.envelope.run)
                 continue
             progress.move(after, sequence)
-            self._counters.results.inc(rows.num_rows)
+            self._metrics.results.labels(self.scheduler).inc(rows.num_rows)
+            age = time.time() - batch.envelope.published_at
+            self._metrics.latency.labels(self.scheduler).observe(max(age, 0.0))
         if batch.envelope.batch > progress.simulation.next_batch:  # after a reload
             await self._keep(progress, batch.envelope.batch, batch, delivery)
         else:

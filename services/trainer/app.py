@@ -9,9 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from faststream.nats.annotations import NatsMessage
-from prometheus_client import Counter
 from pydantic import BaseModel, ValidationError
 
+from services.trainer.metrics import Metrics
 from shared import batches, subjects
 from shared.bus import ONE_AT_A_TIME, existing
 from shared.cancelling import cancel
@@ -44,6 +44,7 @@ class Trainer:
     def __init__(self, service: Service, store: Store) -> None:
         self._service = service
         self._store = store
+        self.metrics = Metrics.register(service.registry)
         self._loaded = asyncio.Event()
         self._learnings: dict[tuple[str, str], Learning] = {}
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
@@ -73,7 +74,7 @@ class Trainer:
     def _make(self, record: RunRecord, name: str) -> Learning:
         from services.trainer.learning import LEARNINGS  # see `follow`
 
-        return LEARNINGS[name](record, self._service.bus, self._store)
+        return LEARNINGS[name](record, self._service.bus, self._store, self.metrics)
 
     async def _keep_learning(self, record: RunRecord, name: str) -> None:
         """A learner that fails is made anew, from what the bus and the store have."""
@@ -115,9 +116,6 @@ class Trainer:
 def make(settings: Settings) -> Service:
     service = Service("trainer", settings)
     trainer = Trainer(service, Store(settings))
-    taken = Counter(
-        "hybrid_learned_results_total", "Results taken in", ["learner"], registry=service.registry
-    )
     durables = {
         name: subjects.durable(
             subjects.trainer_durable(name), subjects.results("*", teacher), settings, pending=64
@@ -146,7 +144,7 @@ def make(settings: Settings) -> Service:
         async def on_results(body: bytes, message: NatsMessage) -> None:
             batch = batches.decode(body, message.raw_message.subject)
             await trainer.take(name, batch)
-            taken.labels(name).inc(batch.rows.num_rows)
+            trainer.metrics.taken.labels(name).inc(batch.rows.num_rows)
 
     for name in TEACHERS:
         subscribe(name)

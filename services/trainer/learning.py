@@ -19,6 +19,7 @@ from onnxruntime import InferenceSession
 from services.trainer import forest, memory
 from services.trainer.dqn import Dqn, Results
 from services.trainer.forest import ForestLearner, Labelled
+from services.trainer.metrics import Metrics
 from services.trainer.yard import Window, Yard
 from shared import batches
 from shared.bus import Bus
@@ -47,10 +48,11 @@ class Learning(ABC):
     name: ClassVar[str]
     format: ClassVar[Literal["onnx", "safetensors"]]
 
-    def __init__(self, record: RunRecord, bus: Bus, store: Store) -> None:
+    def __init__(self, record: RunRecord, bus: Bus, store: Store, metrics: Metrics) -> None:
         self._spec = record.spec
         self._store = store
-        self._yard = Yard(bus, record.run, self.name, self.format)
+        self._metrics = metrics
+        self._yard = Yard(bus, record.run, self.name, self.format, metrics)
         self._inbox: deque[pa.RecordBatch] = deque()
         self._waiting = 0  # rows in it
         self._last_task = -1  # newest result that was taken in
@@ -75,9 +77,12 @@ class Learning(ABC):
         while True:
             began = time.perf_counter()
             async with self._turn:
-                worked = await self._work()
+                steps = await self._work()
             spent = time.perf_counter() - began
-            await asyncio.sleep(spent * (1 / self._share - 1) if worked else IDLE_SECONDS)
+            if steps:
+                self._metrics.steps.labels(self.name).inc(steps)
+                self._metrics.seconds.labels(self.name).inc(spent)
+            await asyncio.sleep(spent * (1 / self._share - 1) if steps else IDLE_SECONDS)
 
     async def roll_back(self, number: int) -> Manifest:
         await self._prepared.wait()
@@ -102,8 +107,8 @@ class Learning(ABC):
     async def _prepare(self) -> None: ...
 
     @abstractmethod
-    async def _work(self) -> bool:
-        """Do a piece of work; whether there was any."""
+    async def _work(self) -> int:
+        """Do a piece of work; how many steps of learning it had."""
 
     @abstractmethod
     async def _roll_back(self, number: int) -> Manifest: ...
@@ -113,8 +118,8 @@ class ForestLearning(Learning):
     name = FOREST
     format = "onnx"
 
-    def __init__(self, record: RunRecord, bus: Bus, store: Store) -> None:
-        super().__init__(record, bus, store)
+    def __init__(self, record: RunRecord, bus: Bus, store: Store, metrics: Metrics) -> None:
+        super().__init__(record, bus, store, metrics)
         self._learner = ForestLearner(record.spec)
         self._session: tuple[int, InferenceSession] | None = None
 
@@ -144,11 +149,11 @@ class ForestLearning(Learning):
         """The next challenger is held against that version."""
         return (await self._yard.roll_back(number)).manifest
 
-    async def _work(self) -> bool:
+    async def _work(self) -> int:
         if (rows := self._received(self._spec.learning.forest.window)) is not None:
             await asyncio.to_thread(self._take_in, rows)
         if not self._learner.due():
-            return False
+            return 0
         window, drifted = self._learner.begin()
         champion = self._yard.in_service.body
         verdict = await asyncio.to_thread(forest.judge, window, champion, self._spec)
@@ -159,7 +164,7 @@ class ForestLearning(Learning):
         fitted = window_of(verdict.trained_on.tasks)
         settle = self._yard.ship if verdict.ships else self._yard.pass_over
         await settle(verdict.body, fitted, reason, metrics)
-        return True
+        return 1
 
     def _take_in(self, rows: pa.RecordBatch) -> None:
         labelled = Labelled(batches.tasks_of(rows), batches.column(rows, "gpu_fraction"))
@@ -178,8 +183,8 @@ class AgentLearning(Learning):
     name = AGENT
     format = "safetensors"
 
-    def __init__(self, record: RunRecord, bus: Bus, store: Store) -> None:
-        super().__init__(record, bus, store)
+    def __init__(self, record: RunRecord, bus: Bus, store: Store, metrics: Metrics) -> None:
+        super().__init__(record, bus, store, metrics)
         self._practice = practice(record.spec)
         self._dqn = Dqn(record.spec, self._practice)
         self._due = 0.0
@@ -209,10 +214,10 @@ class AgentLearning(Learning):
         self._dqn.restore(model.body)
         return model.manifest
 
-    async def _work(self) -> bool:
+    async def _work(self) -> int:
         rows = self._received(self._spec.learning.agent.replay)
         if rows is None and self._due < 1:
-            return False
+            return 0
         steps = await asyncio.to_thread(self._study, rows)
         self._since += steps
         surprised = not self._dqn.calm
@@ -222,7 +227,7 @@ class AgentLearning(Learning):
         elif surprised or self._since >= self._spec.learning.agent.ship_every:
             why = "surprised: " if surprised else ""
             await self._ship(f"{why}after {self._since} more learning steps", self._window())
-        return steps > 0
+        return steps
 
     def _study(self, rows: pa.RecordBatch | None) -> int:
         if rows is not None:

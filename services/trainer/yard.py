@@ -9,6 +9,7 @@ from typing import Literal
 
 import nats.errors
 
+from services.trainer.metrics import Metrics
 from shared import models
 from shared.bus import Bus
 from shared.events import Event
@@ -37,8 +38,16 @@ class Shipped:
 
 
 class Yard:
-    def __init__(self, bus: Bus, run: str, name: str, kind: Literal["onnx", "safetensors"]) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        run: str,
+        name: str,
+        kind: Literal["onnx", "safetensors"],
+        metrics: Metrics,
+    ) -> None:
         self._bus = bus
+        self._metrics = metrics
         self.run = run
         self.name = name
         self._kind = kind
@@ -112,6 +121,7 @@ class Yard:
 
     async def _tell(self, manifest: Manifest, shipped: bool) -> None:
         done = "shipped" if shipped else "kept back"
+        self._metrics.models.labels(self.name, done).inc()
         event = Event(
             kind="model",
             service=self._bus.service,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry
 
-from services.simulator.lane import Counters, Lane
+from services.simulator.lane import Lane, Metrics
 from services.simulator.simulation import Simulation
 from shared import batches, subjects
 from shared.batches import Batch, Envelope
@@ -40,11 +40,7 @@ class Delivery:
 
 
 def lane_on(bus: Bus, runs: RunBook, scheduler: str = "greedy") -> Lane:
-    registry = CollectorRegistry()
-    counters = Counters(
-        results=Counter("r", "r", registry=registry), seconds=Counter("s", "s", registry=registry)
-    )
-    return Lane(scheduler, bus, runs, counters)
+    return Lane(scheduler, bus, runs, Metrics.register(CollectorRegistry()))
 
 
 def decided(run: RunRecord, count: int, each: int) -> list[Batch]:

@@ -9,9 +9,11 @@ from datetime import timedelta
 import nats.errors
 import pyarrow as pa
 import pytest
+from prometheus_client import CollectorRegistry
 
 from services.trainer import yard as yards
 from services.trainer.learning import ForestLearning
+from services.trainer.metrics import Metrics
 from services.trainer.yard import Window, Yard
 from shared import models, subjects
 from shared.models import AGENT, FOREST, Manifest
@@ -65,7 +67,7 @@ async def test_a_model_that_does_not_fit_a_message_is_kept_back_and_told_about(
     arena: Arena,
 ) -> None:
     run = await arena.run(schedulers=[FOREST])
-    yard = Yard(arena.bus, run.run, FOREST, "onnx")
+    yard = Yard(arena.bus, run.run, FOREST, "onnx", Metrics.register(CollectorRegistry()))
     await yard.ship(b"small", Window(10), "the first")
     await yard.ship(b"x" * 9_000_000, Window(20, 0, 19), "not worse")
     assert yard.in_service == yards.Shipped(1, yard.in_service.sequence, b"small")
@@ -136,7 +138,9 @@ async def test_workers_do_not_answer_in_the_place_of_the_stream(arena: Arena) ->
 
 async def test_a_result_that_comes_again_is_learned_from_once(arena: Arena) -> None:
     run = await arena.run(schedulers=[FOREST])
-    learner = ForestLearning(run, arena.bus, Store(arena.settings))
+    learner = ForestLearning(
+        run, arena.bus, Store(arena.settings), Metrics.register(CollectorRegistry())
+    )
 
     def come(first: int, last: int) -> None:
         ids = pa.array(range(first, last + 1), pa.int64())
