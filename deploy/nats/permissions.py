@@ -151,16 +151,6 @@ RECORDER = _service("recorder")
 for _stream in (TASKS, RESULTS, EVENTS, RUNS_STREAM):
     RECORDER += consume(_stream, RECORDER_DURABLE)
 
-# A person replays or purges dead letters through the gateway.
-_LETTERS = (
-    publish(subjects.decisions("*", "*"), subjects.results("*", "*"))
-    + read(REJECTED, EVENTS)
-    + read_newest(RESULTS)
-    + api("STREAM.MSG.DELETE", REJECTED, RESULTS)
-    + api("STREAM.PURGE", REJECTED)
-    + api("CONSUMER.LIST", EVENTS, RUNS_STREAM)
-)
-
 # People read, remove and replay them: a replayed message goes to where it came from.
 _DEAD_LETTERS = (
     read(REJECTED, EVENTS)
@@ -173,7 +163,7 @@ _DEAD_LETTERS = (
 GATEWAY = (
     _service("gateway")
     + _DEAD_LETTERS
-    + _LETTERS
+    + api("CONSUMER.LIST", EVENTS, RUNS_STREAM)
     + publish(subjects.tasks("*"), subjects.ROLLBACK)
     + _BOOK
     + _LAG
