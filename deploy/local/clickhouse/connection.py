@@ -1,9 +1,11 @@
 """One query on one connection of the engine: prepare it, insert or select, stream the result."""
 
+import os
 import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from .access import analyst_may_set
@@ -28,8 +30,6 @@ _STREAMABLE = frozenset(
 _WHOLE_ONLY = re.compile(rb"totals|extremes|insert", re.IGNORECASE)
 # As much as ClickHouse holds back by default, so that an early error still gets its status.
 _HOLD_BACK_BYTES = 1 << 20
-# An insert is handed over in pieces of this size, which bounds the copy the binding makes.
-_INSERT_PIECE_BYTES = 16 << 20
 
 
 class Answer:
@@ -136,23 +136,28 @@ def prepare(connection: Any, query: Query, readonly: int) -> None:
 
 
 def insert(connection: Any, query: Query) -> Answer:
-    handle = connection.send_insert(query.text, query.input_format)
-    try:
-        for start in range(0, len(query.data), _INSERT_PIECE_BYTES):
-            connection.insert_append(handle, query.data[start : start + _INSERT_PIECE_BYTES])
-        result = connection.insert_done(handle)
-    except BaseException:
-        with suppress(RuntimeError):
-            connection.insert_cancel(handle)
-        raise
-    return Answer(
-        b"",
-        Summary(
-            written_rows=result.rows_written(),
-            written_bytes=result.bytes_written(),
-            elapsed_ns=int(result.elapsed() * 1e9),
-        ),
-    )
+    """Through a file, since chdb's own `send_insert` reports success when the engine could not
+    store the rows: on a full disk, or with too many parts."""
+    with _as_file(query.data) as path:
+        head, settings = query.text[: query.source_position], query.text[query.source_position :]
+        source = f" FROM INFILE '{path}' ".encode()
+        statement = head + source + settings + b" FORMAT " + (query.input_format or "").encode()
+        return Answer(b"", _summary(connection.query(statement)))
+
+
+@contextmanager
+def _as_file(data: bytes) -> Iterator[str]:
+    """The path of a file with these bytes, in memory where the system has such files."""
+    if hasattr(os, "memfd_create"):
+        with os.fdopen(os.memfd_create("insert"), "wb") as file:
+            file.write(data)
+            file.flush()
+            yield f"/proc/self/fd/{file.fileno()}"
+    else:
+        with NamedTemporaryFile() as file:
+            file.write(data)
+            file.flush()
+            yield file.name
 
 
 def select(connection: Any, query: Query) -> Answer:

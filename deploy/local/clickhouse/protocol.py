@@ -77,6 +77,8 @@ class Query:
     format_position: int = 0
     # Set for an INSERT that carries rows; then `text` ends where they would begin.
     input_format: str | None = None
+    # Where that statement would name a file to read them from.
+    source_position: int = 0
     data: bytes = b""
     database: str | None = None
     settings: dict[str, str] = field(default_factory=dict)
@@ -141,7 +143,13 @@ def parse_query(
         rows = text[head.data_start :]
         if in_url:
             rows = rows + b"\n" + body if rows.strip() else body
-        return replace(query, text=text[: head.statement_end], input_format=head.format, data=rows)
+        return replace(
+            query,
+            text=text[: head.statement_end],
+            input_format=head.format,
+            source_position=head.source_position,
+            data=rows,
+        )
     if len(text) > _MAX_STATEMENT_BYTES:
         message = f"Syntax error: Max query size exceeded ({_MAX_STATEMENT_BYTES} bytes)."
         raise ClickHouseError.named(62, "SYNTAX_ERROR", message)

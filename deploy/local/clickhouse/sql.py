@@ -32,8 +32,12 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class InsertHead:
-    """`INSERT INTO t (a, b)` without its data: where the statement ends, and the data begins."""
+    """`INSERT INTO t (a, b)` without its data: where the statement ends, and the data begins.
 
+    A source of the data (`FROM INFILE`) would have its place before the settings.
+    """
+
+    source_position: int
     statement_end: int
     format: str
     data_start: int
@@ -59,18 +63,24 @@ def insert_head(sql: bytes) -> InsertHead | None:
     if first is None or first.word != b"INSERT":
         return None
     target_seen = False
+    settings_start: int | None = None
     for token in tokens:
         if not target_seen:
             # The table may be called anything, `values` and `format` included.
             target_seen = token.word not in (b"INTO", b"TABLE", b"FUNCTION")
+        elif token.word == b"SETTINGS" and settings_start is None:
+            settings_start = token.start
         elif token.word == b"VALUES":
-            return InsertHead(token.start, "Values", token.end)
+            return InsertHead(settings_start or token.start, token.start, "Values", token.end)
         elif token.word == b"FORMAT":
             name = next(tokens, None)
             if name is None or not name.word:
                 return None
             return InsertHead(
-                token.start, sql[name.start : name.end].decode(), _data_start(sql, name.end)
+                settings_start or token.start,
+                token.start,
+                sql[name.start : name.end].decode(),
+                _data_start(sql, name.end),
             )
         elif token.word in (b"SELECT", b"WITH", b"FROM"):
             return None

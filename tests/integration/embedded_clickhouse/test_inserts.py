@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import pytest
 from clickhouse_connect.driver.client import Client
+from clickhouse_connect.driver.exceptions import DatabaseError
 
 from tests.integration.clickhouse_server import Server
 from tests.integration.embedded_clickhouse.asking import curl, rows
@@ -79,6 +80,34 @@ class TestInserts:
                 settings=lazy,
             )
             assert client.command(f"SELECT count() FROM {table}") == value + 1
+
+    def test_an_insert_that_cannot_be_stored_is_an_error(self, client: Client) -> None:
+        client.command(
+            "CREATE TABLE crowded (a UInt64) ENGINE = MergeTree ORDER BY a"
+            " SETTINGS parts_to_throw_insert = 2, parts_to_delay_insert = 0"
+        )
+        client.command("SYSTEM STOP MERGES crowded")
+        for value in range(2):
+            client.insert("crowded", [[value]], column_names=["a"])
+        with pytest.raises(DatabaseError, match="TOO_MANY_PARTS"):
+            client.insert("crowded", [[2]], column_names=["a"])
+        assert client.query("SELECT a FROM crowded ORDER BY a").result_rows == [(0,), (1,)]
+
+    def test_settings_of_the_statement_apply(self, client: Client, table: str) -> None:
+        client.command(
+            f"INSERT INTO {table} (a, b) SETTINGS format_csv_delimiter = ';' "
+            "FORMAT CSV\n1;one\n2;two"
+        )
+        assert rows(client, table) == [(1, "one"), (2, "two")]
+
+    def test_an_insert_without_rows_stores_none(
+        self, server: Server, client: Client, table: str
+    ) -> None:
+        assert (
+            curl(server, "/?query=" + quote(f"INSERT INTO {table} FORMAT CSV"), "-d", "").status
+            == 200
+        )
+        assert rows(client, table) == []
 
     def test_final_keeps_the_newest_version(self, client: Client) -> None:
         client.command(
