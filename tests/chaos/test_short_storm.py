@@ -1,0 +1,54 @@
+"""One short storm in which everything is killed; `make chaos` has the long ones."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.arena import stormy
+from tests.chaos.faults import CUT, ERRORS, FREEZE, KILL, Fault, schedule
+from tests.chaos.storm import EVERYBODY, Log, Plan, storm, undisturbed
+
+KILLED = (
+    "nats",
+    "clickhouse",
+    "generator",
+    "simulator",
+    "recorder",
+    "trainer",
+    "gateway",
+    "scheduler-greedy",
+    "scheduler-rl_agent",
+)
+PLAN = Plan(storms=1, tasks=3000, seconds=30, seed=17)
+
+
+def faults() -> list[Fault]:
+    """Everything is killed in some order; then what the machine has no need to be quick for."""
+    killed = [(KILL, name) for name in KILLED]
+    found = list(islice(schedule(PLAN.seed, killed, pause=(1.0, 3.0)), len(killed)))
+    last = found[-1].at
+    return [
+        *found,
+        Fault(last + 2, CUT, "nats"),
+        Fault(last + 2, FREEZE, "recorder", 2),
+        Fault(last + 3, ERRORS, "clickhouse", 2),
+    ]
+
+
+@pytest.mark.timeout(600)
+async def test_nothing_is_lost_doubled_or_different_when_everything_is_killed(
+    tmp_path: Path,
+) -> None:
+    log = Log(PLAN.seed)
+    async with stormy(tmp_path / "data", EVERYBODY) as arena:
+        reference = await undisturbed(arena, PLAN, print)
+        await storm(arena, PLAN, iter(faults()), reference, log, print)
+    summary = log.summary()
+    assert summary["problems"] == []
+    assert (summary["lost"], summary["doubled"], summary["different"]) == (0, 0, 0)
+    assert summary["tasks"] == PLAN.tasks
+    assert summary["results_checked"] == PLAN.tasks * len(EVERYBODY)
+    assert set(summary["restarts"]) >= set(KILLED)
