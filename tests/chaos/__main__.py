@@ -68,19 +68,23 @@ async def rage(folder: Path, plan: Plan, log: Log) -> None:
 
 
 async def all_storms(folder: Path, plan: Plan, log: Log, say: Say) -> None:
+    disk = None
     try:
         disk = Disk(folder / "clickhouse")
     except NoDisk as reason:
-        disk = None
         log.left_out.append(f"a full disk: {reason}")
         say(f"ClickHouse's disk is never filled: {reason}")
-    async with stormy(folder, BUILT_IN, disk) as arena:
-        reference = await undisturbed(arena, plan, say)
-        faults = possible(list(arena.children), disk=disk is not None)
-        for number in range(plan.storms):
-            # A storm's schedule does not depend on how far the one before it came.
-            dealt = schedule(plan.seed * 1000 + number, faults)
-            await storm(arena, plan, dealt, reference, log, say)
+    try:
+        async with stormy(folder, BUILT_IN, disk) as arena:
+            reference = await undisturbed(arena, plan, say)
+            faults = possible(list(arena.children), disk=disk is not None)
+            for number in range(plan.storms):
+                # A storm's schedule does not depend on how far the one before it came.
+                dealt = schedule(plan.seed * 1000 + number, faults)
+                await storm(arena, plan, dealt, reference, log, say)
+    finally:
+        if disk is not None:
+            disk.close()
 
 
 if __name__ == "__main__":

@@ -115,5 +115,3 @@ async def stormy(
         await stack.stop()
         await nats.close()
         await clickhouse.close()
-        if disk is not None:
-            disk.close()
