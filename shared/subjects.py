@@ -108,7 +108,7 @@ def streams(settings: Settings) -> list[StreamConfig]:
             max_bytes=max_bytes,
             max_age=max_age.total_seconds(),
             max_msgs_per_subject=per_subject,
-            storage=StorageType.FILE,
+            storage=StorageType(settings.nats_storage),
             num_replicas=settings.nats_replicas,
             duplicate_window=settings.duplicate_window.total_seconds(),
             allow_direct=True,
@@ -151,7 +151,7 @@ def _runs_bucket(settings: Settings) -> StreamConfig:
         allow_rollup_hdrs=True,
         allow_msg_ttl=True,
         allow_direct=False,
-        storage=StorageType.FILE,
+        storage=StorageType(settings.nats_storage),
         num_replicas=settings.nats_replicas,
         duplicate_window=settings.duplicate_window.total_seconds(),
     )

@@ -11,7 +11,7 @@ import os
 import random
 import secrets
 import socket
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from deploy.nats.permissions import USERS
@@ -19,6 +19,8 @@ from shared.errors import ArenaError
 
 DEFAULT_DATA_DIR = Path(".hybrid")
 CLICKHOUSE_USER = "hybrid"
+
+ROUTES_ABOVE = 2000  # 6222 for 4222, as is usual
 
 # Systems take the ports of outgoing connections from above these.
 NEVER_GIVEN = range(20_000, 32_000)
@@ -33,16 +35,36 @@ class Ports:
     gateway: int = 8000
     nats: int = 4222
     clickhouse: int = 8123
+    more_nats: tuple[int, ...] = ()  # of the other nodes of a cluster
+    routes: tuple[int, ...] = ()  # between the nodes of a cluster
 
     @classmethod
-    def free(cls) -> Ports:
+    def of(cls, gateway: int, nats: int, clickhouse: int, nodes: int = 1) -> Ports:
+        """A cluster's nodes are at the ports that follow the first one's, as are its routes."""
+        if nodes == 1:
+            return cls(gateway, nats, clickhouse)
+        routes = range(nats + ROUTES_ABOVE, nats + ROUTES_ABOVE + nodes)
+        return cls(gateway, nats, clickhouse, tuple(range(nats + 1, nats + nodes)), tuple(routes))
+
+    @classmethod
+    def free(cls, nodes: int = 1) -> Ports:
         """Ports that nobody uses now, and that no connection will be given meanwhile."""
         candidates = iter(random.sample(NEVER_GIVEN, 100))
         found = (port for port in candidates if _can_listen(port) is None)
-        return cls(next(found), next(found), next(found))
+        chosen = cls(next(found), next(found), next(found))
+        if nodes == 1:
+            return chosen
+        more = tuple(next(found) for _ in range(nodes - 1))
+        return replace(chosen, more_nats=more, routes=tuple(next(found) for _ in range(nodes)))
+
+    @property
+    def nats_nodes(self) -> tuple[int, ...]:
+        return (self.nats, *self.more_nats)
 
     def check(self) -> None:
-        for name, port in asdict(self).items():
+        wanted = [("gateway", self.gateway), ("clickhouse", self.clickhouse)]
+        wanted += [("nats", port) for port in (*self.nats_nodes, *self.routes)]
+        for name, port in wanted:
             if problem := _can_listen(port):
                 raise StartError(
                     f"port {port} for {name} cannot be used: {problem}; choose another "
@@ -65,6 +87,7 @@ _OPTIONS = {"gateway": "--port", "nats": "--nats-port", "clickhouse": "--clickho
 @dataclass(frozen=True, slots=True)
 class Secrets:
     nats: dict[str, str]  # by user
+    nats_routes: str  # between the nodes of a cluster
     clickhouse: str
     analyst: str
 
@@ -78,6 +101,7 @@ class Secrets:
             known = {}
         made = cls(
             nats={user: known.get(user) or _password() for user in USERS},
+            nats_routes=said.get("nats_routes") or _password(),
             clickhouse=said.get("clickhouse") or _password(),
             analyst=said.get("analyst") or _password(),
         )
@@ -98,6 +122,7 @@ class Arena:
     data_dir: str
     ports: Ports
     secrets: Secrets
+    nats_replicas: int = 1
 
     @property
     def url(self) -> str:
@@ -105,8 +130,10 @@ class Arena:
 
     def environment(self, user: str) -> dict[str, str]:
         """The settings that a service of this arena gets."""
+        servers = [f"nats://127.0.0.1:{port}" for port in self.ports.nats_nodes]
         return {
-            "HYBRID_NATS_URL": f"nats://127.0.0.1:{self.ports.nats}",
+            "HYBRID_NATS_URL": ",".join(servers),
+            "HYBRID_NATS_REPLICAS": str(self.nats_replicas),
             "HYBRID_NATS_USER": user,
             "HYBRID_NATS_PASSWORD": self.secrets.nats[user],
             "HYBRID_CLICKHOUSE_URL": f"http://127.0.0.1:{self.ports.clickhouse}",
@@ -120,6 +147,7 @@ class Arena:
             "data_dir": self.data_dir,
             "ports": asdict(self.ports),
             "secrets": asdict(self.secrets),
+            "nats_replicas": self.nats_replicas,
         }
         _write_private(Path(self.data_dir) / "arena.json", json.dumps(described))
 
@@ -131,9 +159,8 @@ def find(data_dir: Path) -> Arena | None:
     """The arena that runs in this folder, if one does."""
     try:
         said = json.loads((data_dir / "arena.json").read_text())
-        arena = Arena(
-            said["pid"], said["data_dir"], Ports(**said["ports"]), Secrets(**said["secrets"])
-        )
+        ports, known = Ports(**said.pop("ports")), Secrets(**said.pop("secrets"))
+        arena = Arena(ports=ports, secrets=known, **said)
         os.kill(arena.pid, 0)
     except (OSError, ValueError, KeyError, TypeError):
         return None

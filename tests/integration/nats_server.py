@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from deploy.local.arena import Ports
-from deploy.local.stack import NATS_CONFIG, _nats_server
+from deploy.local.nats import program
 from deploy.nats.permissions import USERS, password_variables, users_conf
+from deploy.nats.server import server_conf
 
 # Of a user without limits beside the arena's own, whose passwords are made of their names.
 USER, PASSWORD = "tester", "p@ss:word/ö"
@@ -44,12 +45,19 @@ class NatsServer:
 
     def start(self) -> None:
         config = self._folder / "nats.conf"
-        config.write_text(NATS_CONFIG.format(port=self.port, folder=self._folder / "store"))
+        config.write_text(
+            server_conf(
+                name="test",
+                listen=f"127.0.0.1:{self.port}",
+                store=str(self._folder / "store"),
+                sync_interval='"10s"',
+            )
+        )
         (self._folder / "users.conf").write_text(_with_tester(users_conf()))
         passwords = {user: password_of(user) for user in USERS}
         with (self._folder / "nats.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [_nats_server(), "-c", str(config)],
+                [program(), "-c", str(config)],
                 stderr=log,
                 env={**os.environ, **password_variables(passwords)},
             )

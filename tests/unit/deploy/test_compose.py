@@ -14,20 +14,22 @@ import pytest
 import yaml
 
 from deploy.local.arena import CLICKHOUSE_USER
-from deploy.local.stack import NATS_CONFIG
-from deploy.nats.permissions import USERS, password_variable, users_conf
+from deploy.nats.__main__ import files
+from deploy.nats.permissions import USERS, password_variable
 from shared.settings import Settings
 
 ROOT = Path(__file__).parents[3]
 COMPOSE = ROOT / "docker-compose.yml"
 DOCKERFILE = (ROOT / "deploy/Dockerfile").read_text()
 NATS_CONF = ROOT / "deploy/nats/nats.conf"
+CLUSTER = ROOT / "deploy/compose.cluster.yml"
 CLICKHOUSE_USERS = ElementTree.parse(ROOT / "deploy/clickhouse/users.xml").getroot()
 
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE.read_text())["services"]
 # Other people's images; all other services run ours.
 STORES = {"nats", "clickhouse"}
-OURS = sorted(SERVICES.keys() - STORES)
+WATCHERS = {"prometheus", "grafana"}
+OURS = sorted(SERVICES.keys() - STORES - WATCHERS)
 POLICIES = sorted(
     file.stem
     for file in (ROOT / "services/scheduler/policies").glob("*.py")
@@ -62,7 +64,8 @@ def test_all_our_services_share_one_image_that_one_of_them_builds() -> None:
 
 
 def test_images_have_a_fixed_version() -> None:
-    assert all(re.search(r":\d+\.\d+", SERVICES[name]["image"]) for name in STORES)
+    foreign = STORES | WATCHERS
+    assert all(re.search(r":v?\d+\.\d+", SERVICES[name]["image"]) for name in foreign)
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -80,13 +83,15 @@ def test_a_service_is_checked_restarted_and_not_root(name: str) -> None:
 def test_a_service_can_be_scaled_unless_it_has_state_or_a_port(name: str) -> None:
     service = SERVICES[name]
     assert "container_name" not in service
-    assert ("ports" in service) == (name in {"gateway", "clickhouse"})
-    assert any(not source.startswith(".") for source in sources(name)) == (name in STORES)
+    assert ("ports" in service) == (name in {"gateway", "clickhouse"} | WATCHERS)
+    stateful = name in STORES | WATCHERS
+    assert any(not source.startswith(".") for source in sources(name)) == stateful
 
 
 def test_ports_are_open_to_this_machine_only() -> None:
     assert SERVICES["gateway"]["ports"] == ["${HYBRID_PUBLISH:-127.0.0.1:8000}:8000"]
-    assert all(port.startswith("127.0.0.1:") for port in SERVICES["clickhouse"]["ports"])
+    for name in WATCHERS | {"clickhouse"}:
+        assert all(port.startswith("127.0.0.1:") for port in SERVICES[name]["ports"])
 
 
 def test_data_is_in_named_volumes_and_mounted_files_exist() -> None:
@@ -101,7 +106,7 @@ def test_passwords_come_from_the_environment_and_a_missing_one_names_the_command
     given = [
         str(value)
         for service in SERVICES.values()
-        for key, value in service["environment"].items()
+        for key, value in service.get("environment", {}).items()
         if key.endswith("_PASSWORD")
     ]
     assert given
@@ -159,28 +164,39 @@ def test_every_service_is_a_nats_user_of_its_own_name() -> None:
         assert f"{{HYBRID_NATS_{user.upper()}_PASSWORD:" in given[password_variable(user)]
 
 
-def test_the_users_of_nats_are_those_of_the_table() -> None:
-    written = (ROOT / "deploy/nats/users.conf").read_text()
-    assert written == users_conf(), "renew it with: python -m deploy.nats"
+@pytest.mark.parametrize("name", files())
+def test_the_configuration_of_nats_is_up_to_date(name: str) -> None:
+    written = (ROOT / "deploy/nats" / name).read_text()
+    assert written == files()[name], "renew it with: python -m deploy.nats"
 
 
-def test_nats_has_the_limits_of_the_embedded_one() -> None:
-    for setting in (r"max_payload: (\S+)", r'sync_interval: "(\S+)"'):
-        inside, outside = re.search(setting, NATS_CONFIG), re.search(setting, NATS_CONF.read_text())
-        assert inside is not None
-        assert outside is not None
-        assert inside[1] == outside[1]
+def check_nats(conf: Path, given: dict[str, str], password: str) -> None:
+    """With the variables that compose gives, each password this one."""
+    told = {name: re.sub(r"\$\{\w+:-(\w+)\}", r"\1", said) for name, said in given.items()}
+    environment = {name: re.sub(r"\$\{[^}]+\}", password, said) for name, said in told.items()}
+    server = Path(sys.executable).parent / "nats-server"
+    check = subprocess.run(
+        [server, "-t", "-c", conf], env=environment, capture_output=True, text=True
+    )
+    assert check.returncode == 0, check.stderr
 
 
 @pytest.mark.parametrize("password", ["letters", "0099", "99k"])
 def test_nats_accepts_its_configuration_whatever_the_password_looks_like(password: str) -> None:
-    given = SERVICES["nats"]["environment"]
-    environment = {name: re.sub(r"\$\{[^}]+\}", password, said) for name, said in given.items()}
-    server = Path(sys.executable).parent / "nats-server"
-    check = subprocess.run(
-        [server, "-t", "-c", NATS_CONF], env=environment, capture_output=True, text=True
-    )
-    assert check.returncode == 0, check.stderr
+    check_nats(NATS_CONF, SERVICES["nats"]["environment"], password)
+
+
+def test_the_cluster_is_three_nats_servers_alike() -> None:
+    override: dict[str, dict[str, Any]] = yaml.safe_load(CLUSTER.read_text())["services"]
+    assert override.keys() == {"nats", "nats-2", "nats-3"}
+    for name in override:
+        given = SERVICES["nats"]["environment"] | override[name]["environment"]
+        assert given["NATS_SERVER_NAME"] == name
+        assert f"@{name}:6222" in given[f"NATS_ROUTE_{max(name[-1:], '1') if '-' in name else 1}"]
+        check_nats(ROOT / "deploy/nats/cluster.conf", given, "0099")
+    volumes = [volume for said in override.values() for volume in said["volumes"]]
+    stores = [volume for volume in volumes if not volume.startswith(".")]
+    assert len(set(stores)) == len(stores)
 
 
 def test_the_image_is_not_root_and_holds_nothing_but_the_program() -> None:
@@ -199,7 +215,9 @@ def test_make_env_writes_random_passwords_once_for_the_owner_alone(tmp_path: Pat
     subprocess.run(["sh", script], check=True, capture_output=True)
     written = (tmp_path / ".env").read_text()
     entries = dict(line.split("=", 1) for line in written.splitlines())
-    wanted = set(re.findall(r"\$\{(HYBRID_\w+_PASSWORD):\?", COMPOSE.read_text()))
+    wanted = set(
+        re.findall(r"\$\{(HYBRID_\w+_PASSWORD):\?", COMPOSE.read_text() + CLUSTER.read_text())
+    )
     assert entries.keys() == wanted
     assert all(re.fullmatch(r"[0-9a-f]{48}", password) for password in entries.values())
     assert len(set(entries.values())) == len(entries)

@@ -15,8 +15,8 @@ from deploy.kubernetes import scaling
 from deploy.kubernetes.__main__ import files
 from deploy.kubernetes.stores import IMAGE, NATS_CONF
 from deploy.kubernetes.workloads import WORKLOADS
-from deploy.local.stack import NATS_CONFIG
 from deploy.nats.permissions import USERS, password_variable
+from deploy.nats.server import server_conf
 from shared import subjects
 from shared.settings import Settings
 from tests.unit.deploy.kustomize import Manifest, render
@@ -130,10 +130,7 @@ def test_pods_have_no_rights(overlay: str) -> None:
         container = containers(overlay)[name]
         assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
         assert not container["securityContext"]["allowPrivilegeEscalation"]
-        # ClickHouse's image writes below /etc when it starts.
-        assert container["securityContext"].get("readOnlyRootFilesystem", False) == (
-            name != "clickhouse"
-        )
+        assert container["securityContext"]["readOnlyRootFilesystem"]
         assert {"requests", "limits"} <= container["resources"].keys()
         assert set(container["resources"]["limits"]) == {"memory"}
         assert set(container["resources"]["requests"]) == {"cpu", "memory"}
@@ -217,12 +214,13 @@ def test_no_password_is_in_the_repository() -> None:
 
 
 def test_nats_has_the_limits_of_the_embedded_one() -> None:
+    sync = f'"{Settings.model_fields["nats_sync_interval"].default}"'
+    embedded = server_conf(name="n", listen="l", store="s", sync_interval=sync)
     for setting in (r"max_payload: (\S+)", r'sync_interval: "(\S+)"'):
-        assert re.findall(setting, NATS_CONF) == re.findall(setting, NATS_CONFIG) != []
-    (payload,) = re.findall(r"max_payload: (\S+)", NATS_CONFIG)
+        assert re.findall(setting, NATS_CONF) == re.findall(setting, embedded) != []
+    (payload,) = re.findall(r"max_payload: (\S+)", embedded)
     assert VALUES["config"]["merge"]["max_payload"] == f"<< {payload} >>"
-    (sync,) = re.findall(r'sync_interval: "(\S+)"', NATS_CONFIG)
-    assert VALUES["config"]["jetstream"]["merge"]["sync_interval"] == sync
+    assert f'"{VALUES["config"]["jetstream"]["merge"]["sync_interval"]}"' == sync
     assert VALUES["config"]["merge"]["$include"] == "./users.conf"
 
 

