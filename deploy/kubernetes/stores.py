@@ -104,8 +104,13 @@ def _clickhouse_pod() -> Manifest:
         "resources": {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"memory": "4Gi"}},
         "securityContext": {
             "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         },
+        "volumeMounts": [
+            {"name": "scratch", "mountPath": "/tmp", "subPath": "tmp"},
+            {"name": "scratch", "mountPath": "/var/log/clickhouse-server", "subPath": "log"},
+        ],
     }
     return {
         "metadata": {"labels": {NAME: "clickhouse"}},
@@ -118,5 +123,6 @@ def _clickhouse_pod() -> Manifest:
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
             "containers": [container],
+            "volumes": [{"name": "scratch", "emptyDir": {"sizeLimit": "2Gi"}}],
         },
     }

@@ -98,10 +98,14 @@ def _add_metrics(app: FastAPI, service: Service, control: Control) -> None:
     @app.get("/api/metrics", include_in_schema=False)
     @app.get("/metrics", include_in_schema=False)
     async def metrics() -> Response:
-        for reader, messages in (await control.lag()).items():
+        lags, letters = await control.lag(), await control.dead_letters()
+        # What is not there any more must not stay as it was.
+        lag.clear()
+        rejected.clear()
+        for reader, messages in lags.items():
             lag.labels(reader).set(messages)
-        for name, letters in (await control.dead_letters()).items():
-            rejected.labels(name).set(letters)
+        for name, count in letters.items():
+            rejected.labels(name).set(count)
         return Response(generate_latest(service.registry), media_type=CONTENT_TYPE_LATEST)
 
     @app.get("/alive", include_in_schema=False, status_code=204)
