@@ -193,11 +193,15 @@ class Service:
         self._port = listening.getsockname()[1]
         return listening
 
-    def run(self, app: Any | None = None) -> None:
-        """Serve until SIGTERM or SIGINT."""
+    def run(self, app: Any | None = None, **options: Any) -> None:
+        """Serve until SIGTERM or SIGINT; the options are uvicorn's."""
         listening = self.listen()
         config = uvicorn.Config(
-            app or self.app(), log_config=None, access_log=False, timeout_graceful_shutdown=10
+            app or self.app(),
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=10,
+            **options,
         )
         server = uvicorn.Server(config)
         asyncio.run(server.serve(sockets=[listening]))

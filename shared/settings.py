@@ -35,12 +35,7 @@ class Settings(BaseSettings):
     )
     nats_user: str = ""
     nats_password: SecretStr = SecretStr("")
-    # What these guarantee, and cost, is in docs/operations.md.
     nats_replicas: int = Field(default=1, ge=1, le=5, description="copies of each stream")
-    nats_storage: Literal["file", "memory"] = "file"
-    nats_sync_interval: str = Field(
-        default="10s", description="of the embedded NATS: how often it syncs; `always` is possible"
-    )
 
     clickhouse_url: str = "http://127.0.0.1:8123"
     clickhouse_user: str = "default"
@@ -99,6 +94,13 @@ class Settings(BaseSettings):
     gateway_max_body_bytes: int = 2 * MEGABYTE
     # Pages of other hosts that may use it from a browser, as `https://host:port`, by commas.
     gateway_origins: str = ""
+    # Names with a dot under which it may be called, by commas; * for any.
+    gateway_hosts: str = ""
+    # Calls of one client address a second; 0: as many as it likes. Two hundred dashboards behind
+    # one address read some three hundred times a second.
+    gateway_reads_per_second: float = Field(default=500, ge=0)
+    gateway_changes_per_second: float = Field(default=50, ge=0)
+    gateway_sockets_per_client: int = Field(default=500, ge=1)
     # The built dashboard; none: the one beside the source, when it was built.
     dashboard_dir: Path | None = None
 

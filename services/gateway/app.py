@@ -14,12 +14,14 @@ from services.gateway import asyncapi, pages, problems
 from services.gateway.bounds import Bounds
 from services.gateway.control import Control
 from services.gateway.desk import Desk
+from services.gateway.guard import Guard
 from services.gateway.live import socket
 from services.gateway.live.feeds import Feeds
 from services.gateway.live.surroundings import Surroundings
 from services.gateway.origins import Origins
 from services.gateway.queries import Queries
 from services.gateway.routes import make_router
+from services.gateway.serving import OPTIONS
 from services.gateway.windows import Windows
 from shared.deadletters import LetterBox
 from shared.service import Service
@@ -59,6 +61,7 @@ def make(settings: Settings) -> tuple[Service, FastAPI]:
     app.include_router(asyncapi.make_router())
     app.add_middleware(problems.BodyLimit, max_bytes=settings.gateway_max_body_bytes)
     problems.install(app)
+    app.add_middleware(Guard, settings=settings)
     _add_metrics(app, service, control)
     pages.install(app, settings)
     app.add_middleware(socket.Transports)
@@ -125,4 +128,4 @@ def _add_metrics(app: FastAPI, service: Service, control: Control) -> None:
 
 def main() -> None:
     service, app = make(Settings())
-    service.run(app)
+    service.run(app, **OPTIONS)

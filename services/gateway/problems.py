@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -21,6 +22,9 @@ STATUS: dict[type[ArenaError], tuple[int, str]] = {
     Conflict: (409, "Somebody else was first"),
     Unavailable: (503, "A part of the arena does not answer"),
 }
+
+# For all of a request's body, at the largest size some 70 kB/s.
+BODY_SECONDS = 30.0
 
 # What a failed call answers, for the interface's description.
 DESCRIBED: dict[str, Any] = {
@@ -113,18 +117,28 @@ class BodyLimit:
         if not announced.isdigit() or int(announced) > self._max_bytes:
             await self._refuse(scope, receive, send)
             return
-        chunks, size, more = [], 0, True
-        while more:
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                body = await self._read(receive)
+        except TimeoutError:
+            refusal = problem(408, "Too slow", f"a body has {BODY_SECONDS:.0f} s to come")
+            await refusal(scope, receive, send)
+            return
+        if body is not None and len(body) > self._max_bytes:
+            await self._refuse(scope, receive, send)
+        elif body is not None:
+            await self._app(scope, _replay(body, receive), send)
+
+    async def _read(self, receive: Any) -> bytes | None:
+        """The body, no further than it goes beyond the limit; None: the client has gone."""
+        body, more = bytearray(), True
+        while more and len(body) <= self._max_bytes:
             message = await receive()
             if message["type"] != "http.request":
-                return
-            chunks.append(message.get("body", b""))
-            size += len(chunks[-1])
-            if size > self._max_bytes:
-                await self._refuse(scope, receive, send)
-                return
+                return None
+            body += message.get("body", b"")
             more = message.get("more_body", False)
-        await self._app(scope, _replay(b"".join(chunks), receive), send)
+        return bytes(body)
 
     async def _refuse(self, scope: Any, receive: Any, send: Any) -> None:
         detail = f"a request body may have {self._max_bytes} bytes at most"

@@ -14,6 +14,7 @@ import httpx
 import uvicorn
 
 import services.gateway.app
+from services.gateway.serving import OPTIONS
 from shared.settings import Settings
 from tests.integration.arena import Arena, as_user, eventually
 
@@ -37,7 +38,7 @@ async def serving(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
     _, app = services.gateway.app.make(
         as_user("gateway", settings).model_copy(update={"dashboard_dir": folder})
     )
-    server = Server(uvicorn.Config(app, log_config=None, lifespan="on"))
+    server = Server(uvicorn.Config(app, log_config=None, lifespan="on", **OPTIONS))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         work = asyncio.create_task(server.serve(sockets=[listening]))

@@ -1,11 +1,22 @@
-"""Every call that changes something is guarded."""
+"""Every call is guarded: by the token, by rates, by limits to what a connection may cost."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import json
+import socket
+
+import httpx
+import pytest
+import websockets
 from pydantic import SecretStr
 
+from services.gateway import problems
+from services.gateway import serving as gateway_serving
 from tests.integration.arena import Arena
 from tests.integration.gateway import assert_problem, serving
+from tests.integration.watching import watching
 
 MUTATING = [
     ("POST", "/api/runs"),
@@ -57,3 +68,121 @@ async def test_every_call_that_is_no_get_is_guarded(full_arena: Arena) -> None:
     }
     # Checking a spec changes nothing.
     assert found == {*MUTATING, ("POST", "/api/runs/check")}
+
+
+def opened(http: httpx.AsyncClient) -> socket.socket:
+    return socket.create_connection((http.base_url.host, http.base_url.port), timeout=10)
+
+
+async def until_cut(connection: socket.socket) -> bytes:
+    """What comes until the gateway closes the connection."""
+    connection.setblocking(False)
+    loop, said = asyncio.get_running_loop(), b""
+    with connection, contextlib.suppress(ConnectionResetError):
+        async with asyncio.timeout(20):
+            while piece := await loop.sock_recv(connection, 65_536):
+                said += piece
+    return said
+
+
+async def test_a_client_that_calls_too_fast_is_told_when_to_come_back(arena: Arena) -> None:
+    limits = {"gateway_reads_per_second": 2.0, "gateway_changes_per_second": 0.5}
+    async with serving(arena.settings.model_copy(update=limits)) as http:
+        answers = [await http.get("/api/config") for _ in range(20)]
+        assert [answer.status_code for answer in answers[:8]] == [200] * 8
+        refused = assert_problem(answers[-1], 429, "too fast")
+        assert refused["title"] == "Too many"
+        assert answers[-1].headers["retry-after"] == "1"
+        assert answers[-1].headers["x-content-type-options"] == "nosniff"
+        # Changes have a bucket of their own, and this one waits longer.
+        answers = [await http.post("/api/pause") for _ in range(3)]
+        assert [answer.status_code for answer in answers] == [404, 404, 429]
+        assert int(answers[-1].headers["retry-after"]) in (1, 2)
+        # A WebSocket is a call that reads.
+        while (await http.get("/api/config")).status_code == 200:
+            pass
+        with pytest.raises(websockets.InvalidStatus) as refusal:
+            async with watching(http):
+                pass
+        assert refusal.value.response.status_code == 429
+        await asyncio.sleep(1)
+        assert (await http.get("/api/config")).status_code == 200
+        counted = await http.get("/metrics")
+        assert 'hybrid_http_requests_total{method="POST",status="429"} 1.0' in counted.text
+
+
+async def test_a_client_has_so_many_websockets(arena: Arena) -> None:
+    run = (await arena.run(schedulers=["greedy"], pace=1)).run
+    settings = arena.settings.model_copy(update={"gateway_sockets_per_client": 2})
+    async with serving(settings) as http:
+        async with watching(http, run) as one, watching(http, run) as two:
+            await one.next()
+            await two.next()
+            with pytest.raises(websockets.InvalidStatus) as refusal:
+                async with watching(http, run):
+                    pass
+            assert refusal.value.response.status_code == 429
+            body = refusal.value.response.body
+            assert body is not None
+            assert "2 WebSockets open" in json.loads(body)["detail"]
+        async with watching(http, run) as again:
+            assert (await again.next())["run"] == run
+
+
+async def test_a_name_that_points_here_is_not_enough(arena: Arena) -> None:
+    """DNS rebinding: the page's origin and the host it calls are the same, and not ours."""
+    async with serving(arena.settings) as http:
+        for method, path in (("GET", "/api/runs"), ("POST", "/api/pause"), ("GET", "/")):
+            headers = {"host": "evil.example", "origin": "http://evil.example"}
+            answer = await http.request(method, path, headers=headers)
+            assert_problem(answer, 421, "HYBRID_GATEWAY_HOSTS")
+        with pytest.raises(websockets.InvalidStatus) as refusal:
+            async with watching(http, None, additional_headers={"Host": "evil.example"}):
+                pass
+        assert refusal.value.response.status_code in (400, 421)
+
+
+async def test_what_a_websocket_client_says_is_short(arena: Arena) -> None:
+    run = (await arena.run(schedulers=["greedy"], pace=1)).run
+    async with serving(arena.settings) as http, watching(http, run) as watcher:
+        await watcher.next()
+        await watcher.connection.send("x" * 5000)
+        assert await watcher.closed() == 1009
+
+
+async def test_https_is_remembered_by_browsers(arena: Arena) -> None:
+    async with serving(arena.settings) as http:
+        assert "strict-transport-security" not in (await http.get("/")).headers
+        # As a proxy on this machine tells it.
+        answer = await http.get("/", headers={"x-forwarded-proto": "https"})
+        assert answer.headers["strict-transport-security"] == "max-age=31536000"
+
+
+async def test_slow_senders_are_cut_off(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway_serving, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(problems, "BODY_SECONDS", 0.5)
+    async with serving(arena.settings) as http:
+        silent, half, second, body = (opened(http) for _ in range(4))
+        half.sendall(b"GET /api/config HTTP/1.1\r\nHost: localhost\r\nX-")
+        second.sendall(b"GET /api/config HTTP/1.1\r\nHost: localhost\r\n\r\nGET /")
+        head = b"POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n"
+        body.sendall(head + b"Connection: close\r\n\r\n{")
+        said = await asyncio.gather(*map(until_cut, (silent, half, second, body)))
+        assert said[:2] == [b"", b""]
+        assert said[2].startswith(b"HTTP/1.1 200")
+        assert said[3].startswith(b"HTTP/1.1 408")
+        assert (await http.get("/api/config")).status_code == 200
+
+
+async def test_long_addresses_and_headers_are_refused(arena: Arena) -> None:
+    async with serving(arena.settings) as http:
+        for request in (
+            b"GET /api/runs?before=" + b"x" * 200_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"x" * 200_000 + b"\r\n\r\n",
+        ):
+            connection = opened(http)
+            with contextlib.suppress(ConnectionError):  # it may hang up before all is sent
+                connection.sendall(request)
+            said = await until_cut(connection)
+            assert said == b"" or said.startswith(b"HTTP/1.1 400")
+        assert (await http.get("/api/config")).status_code == 200
