@@ -9,22 +9,20 @@ from pathlib import Path
 
 from deploy.kubernetes.workloads import NAME, PART_OF, Manifest
 from deploy.nats.permissions import users_conf
+from deploy.nats.server import server_conf
+from shared.settings import Settings
 
 CLICKHOUSE = Path(__file__).parents[1] / "clickhouse"
 IMAGE = "clickhouse/clickhouse-server:26.8"
 
 # Of the one server in `single`; those of a cluster are the chart's, see cluster/nats-values.yaml.
-NATS_CONF = """\
-listen: "0.0.0.0:4222"
-http: "0.0.0.0:8222"
-max_payload: 8MB
-jetstream {
-  store_dir: "/data"
-  # What a power failure may take back; a killed server loses nothing.
-  sync_interval: "10s"
-}
-include "users.conf"
-"""
+NATS_CONF = server_conf(
+    name="nats",
+    listen="0.0.0.0:4222",
+    http="0.0.0.0:8222",
+    store="/data",
+    sync_interval=f'"{Settings.model_fields["nats_sync_interval"].default}"',
+)
 
 
 def config_maps() -> list[Manifest]:

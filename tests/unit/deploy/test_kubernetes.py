@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
@@ -16,7 +18,6 @@ from deploy.kubernetes.__main__ import files
 from deploy.kubernetes.stores import IMAGE, NATS_CONF
 from deploy.kubernetes.workloads import WORKLOADS
 from deploy.nats.permissions import USERS, password_variable
-from deploy.nats.server import server_conf
 from shared import subjects
 from shared.settings import Settings
 from tests.unit.deploy.kustomize import Manifest, render
@@ -213,15 +214,26 @@ def test_no_password_is_in_the_repository() -> None:
             assert document is None or document.get("kind") != "Secret"
 
 
-def test_nats_has_the_limits_of_the_embedded_one() -> None:
-    sync = f'"{Settings.model_fields["nats_sync_interval"].default}"'
-    embedded = server_conf(name="n", listen="l", store="s", sync_interval=sync)
-    for setting in (r"max_payload: (\S+)", r'sync_interval: "(\S+)"'):
-        assert re.findall(setting, NATS_CONF) == re.findall(setting, embedded) != []
-    (payload,) = re.findall(r"max_payload: (\S+)", embedded)
-    assert VALUES["config"]["merge"]["max_payload"] == f"<< {payload} >>"
-    assert f'"{VALUES["config"]["jetstream"]["merge"]["sync_interval"]}"' == sync
-    assert VALUES["config"]["merge"]["$include"] == "./users.conf"
+def test_nats_accepts_its_configuration_with_these_passwords(tmp_path: Path) -> None:
+    for name, text in named("single", "ConfigMap")["nats-config"]["data"].items():
+        (tmp_path / name).write_text(text)
+    check = subprocess.run(
+        [Path(sys.executable).parent / "nats-server", "-t", "-c", tmp_path / "nats.conf"],
+        env=secrets()["nats-passwords"],
+        capture_output=True,
+        text=True,
+    )
+    assert check.returncode == 0, check.stderr
+
+
+def test_the_chart_gives_nats_the_limits_of_the_single_one() -> None:
+    (payload,) = re.findall(r"max_payload: (\S+)", NATS_CONF)
+    assert VALUES["config"]["merge"] == {
+        "max_payload": f"<< {payload} >>",
+        "$include": "./users.conf",
+    }
+    (sync,) = re.findall(r'sync_interval: "(\S+)"', NATS_CONF)
+    assert VALUES["config"]["jetstream"]["merge"] == {"sync_interval": sync}
 
 
 def test_streams_have_as_many_copies_as_the_cluster_has_servers() -> None:
