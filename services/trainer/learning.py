@@ -70,7 +70,12 @@ class Learning(ABC):
         """Pre-train and ship the first model; after a restart, remember instead."""
         async with self._turn:
             await self._prepare()
+            await self._yard.tell_of_newest(self._is_known)
         self._prepared.set()
+
+    async def _is_known(self, version: int) -> bool:
+        run, name = self._yard.run, self._yard.name
+        return await asyncio.to_thread(memory.knows_model, self._store, run, name, version)
 
     async def learn(self) -> None:
         """Work whenever there is something to learn, for the trainer's share of the time."""

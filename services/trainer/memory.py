@@ -32,6 +32,17 @@ AGENT_RESULTS = """
     ORDER BY task_id DESC
 """
 
+SHIPPED = """
+    SELECT count() AS models FROM models
+    WHERE run = {run:String} AND name = {name:String} AND version = {version:UInt32} AND shipped
+"""
+
+
+def knows_model(store: Store, run: str, name: str, version: int) -> bool:
+    """Whether ClickHouse has the shipment of a model."""
+    found = store.query(SHIPPED, {"run": run, "name": name, "version": version})
+    return bool(found[0]["models"])
+
 
 def oracle_window(store: Store, run: str, limit: int) -> Labelled | None:
     rows = _oldest_first(store.table(ORACLE_WINDOW, {"run": run, "limit": limit}))

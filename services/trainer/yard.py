@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -52,12 +52,15 @@ class Yard:
         self.name = name
         self._kind = kind
         self.in_service = Shipped()
+        self._newest: Manifest | None = None
 
     async def load(self, opens: Callable[[bytes], object]) -> None:
         """Find the newest model that can be opened. Workers refuse the others as well."""
         last = await models.last_sequence(self._bus, self.run, self.name)
         version, body = 0, None
-        for model in reversed(await models.stored(self._bus, self.run, self.name)):
+        held = await models.stored(self._bus, self.run, self.name)
+        self._newest = held[-1].manifest if held else None
+        for model in reversed(held):
             version = max(version, model.manifest.version)
             try:
                 opens(model.body)
@@ -81,6 +84,11 @@ class Yard:
             return
         self.in_service = Shipped(manifest.version, sequence, body)
         await self._tell(manifest, shipped=True)
+
+    async def tell_of_newest(self, is_known: Callable[[int], Awaitable[bool]]) -> None:
+        """A trainer may have died after it had shipped a model and before it had told of it."""
+        if self._newest is not None and not await is_known(self._newest.version):
+            await self._tell(self._newest, shipped=True)
 
     async def pass_over(
         self, body: bytes, window: Window, reason: str, metrics: dict[str, float]
