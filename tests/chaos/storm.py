@@ -42,10 +42,10 @@ class Log:
         return not self.problems and all(found.ok for found in self.findings)
 
     def summary(self) -> dict[str, Any]:
-        times = defaultdict(list)
+        measured = defaultdict(list)
         for struck in self.struck:
             if struck.recovery is not None:
-                times[struck.fault.group].append(struck.recovery)
+                measured[struck.fault.group].append(struck)
         told = [problem for found in self.findings for problem in found.problems]
         return {
             "seed": self.seed,
@@ -59,7 +59,7 @@ class Log:
             "copies_not_merged_yet": sum(found.copies for found in self.findings),
             "faults": len(self.struck),
             "faults_by_kind": dict(Counter(s.fault.group for s in self.struck).most_common()),
-            "recovery_s": {group: _spread(found) for group, found in sorted(times.items())},
+            "recovery_s": {group: _spread(found) for group, found in sorted(measured.items())},
             "recovery_not_measured": sum(s.recovery is None for s in self.struck),
             "restarts": self.restarts,
             "left_out": self.left_out,
@@ -67,9 +67,16 @@ class Log:
         }
 
 
-def _spread(seconds: list[float]) -> dict[str, float]:
-    middle = statistics.median(seconds)
-    return {"p50": round(middle, 2), "max": round(max(seconds), 2), "count": len(seconds)}
+def _spread(measured: list[Struck]) -> dict[str, float | None]:
+    """Recovery from faults that struck alone, and the longest while others struck as well."""
+    alone = [s.recovery for s in measured if s.alone and s.recovery is not None]
+    others = [s.recovery for s in measured if not s.alone and s.recovery is not None]
+    return {
+        "count": len(alone),
+        "p50": round(statistics.median(alone), 2) if alone else None,
+        "max": round(max(alone), 2) if alone else None,
+        "max_among_others": round(max(others), 2) if others else None,
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ STOP_SECONDS = 60.0  # until one has stopped that was asked to
 class Struck:
     fault: Fault
     measured: bool  # not so before the first result, when there is nothing to recover yet
+    alone: bool = True  # no other fault until the arena was over it
     ended_at: float | None = None
     before: dict[str, int] | None = None  # what was stored at the first look after its end
     recovery: float | None = None  # seconds until every scheduler had new results stored
@@ -88,13 +89,20 @@ class Striker:
     async def _strike(self, fault: Fault) -> None:
         async with self._busy[f"{fault.kind} {fault.target}"], self._one_at_a_time(fault):
             self._say(f"{fault.at:7.1f} s  {fault}")
-            struck = Struck(fault, self._flowing)
-            self.struck.append(struck)
+            struck = self._begin(fault)
             if fault.kind in faults.PROCESS_FAULTS:
                 await self._disturb_process(fault)
             else:
                 await self._disturb_surroundings(fault)
             struck.ended_at = time.monotonic()
+
+    def _begin(self, fault: Fault) -> Struck:
+        struck = Struck(fault, measured=self._flowing)
+        for other in self.struck:
+            if other.ended_at is None or _pending(other):
+                other.alone = struck.alone = False
+        self.struck.append(struck)
+        return struck
 
     def _one_at_a_time(self, fault: Fault) -> asyncio.Lock:
         """A process that is frozen is not killed: it would be another fault than the one named."""

@@ -1,0 +1,191 @@
+"""Who stops or is slow fills the streams up to their limits, and nothing else happens.
+
+The generator waits, no stream and no process grows beyond bounds, a slow scheduler does not hold
+the others back, and when all is well again the run ends as if nothing had been.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import nats
+import pytest
+
+from deploy.local.arena import find
+from services.cli.client import settings_of
+from shared.settings import MEGABYTE
+from tests.bench.__main__ import processes
+from tests.chaos.checker import check
+from tests.chaos.clickhouse import ClickHouse
+from tests.e2e.arena import RULES, ArenaProcess
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+
+BATCH = 2000
+TASKS = 40 * BATCH
+SPEC = {
+    "tasks": TASKS,
+    "pace": "max",
+    "seed": 23,
+    "workload": {"dependencies": {"probability": 0.1}},
+}
+# Room for about 20 batches in each: 60 to 100 bytes a task, 180 for a result.
+LIMITS = {"TASKS": 2 * MEGABYTE, "DECISIONS": 16 * MEGABYTE, "RESULTS": 48 * MEGABYTE}
+# What a process may take more while it waits than it took before. Loose: allocators are lazy.
+GROWTH = 150 * MEGABYTE
+
+# A hundred times slower than any of the rules, which take milliseconds for a batch.
+SLOW = '''
+import time
+from services.scheduler.policies.greedy import Greedy
+
+
+class Slow(Greedy):
+    """Thinks long."""
+
+    name = "slow"
+
+    def decide(self, tasks, spec):
+        time.sleep(0.7)
+        return super().decide(tasks, spec)
+'''
+
+
+@pytest.fixture(scope="module")
+def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArenaProcess]:
+    folder = tmp_path_factory.mktemp("narrow")
+    policy = folder / "slow.py"
+    policy.write_text(SLOW)
+    with pytest.MonkeyPatch.context() as patch:
+        for stream, limit in LIMITS.items():
+            patch.setenv(f"HYBRID_{stream}_MAX_BYTES", str(limit))
+        started = ArenaProcess(folder / "data", "--idle", "--add", str(policy))
+    yield started
+    assert started.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def reference(arena: ArenaProcess) -> str:
+    run = arena.start_run(**SPEC)
+    arena.complete(run, timeout=200)
+    return run
+
+
+def stream_bytes(arena: ArenaProcess) -> dict[str, int]:
+    async def ask() -> dict[str, int]:
+        running = find(arena.folder)
+        assert running is not None
+        settings = settings_of(running)
+        client = await nats.connect(
+            settings.nats_url,
+            user=settings.nats_user,
+            password=settings.nats_password.get_secret_value(),
+        )
+        found = {name: (await client.jetstream().stream_info(name)).state.bytes for name in LIMITS}
+        await client.close()
+        return found
+
+    return asyncio.run(ask())
+
+
+def memory(arena: ArenaProcess) -> dict[str, int]:
+    return {name: process.memory_info().rss for name, process in processes(arena).items()}
+
+
+def until_still(look: Callable[[], Any], still_seconds: float = 4, timeout: float = 120) -> Any:
+    """What it says once it has said the same for a while."""
+    deadline = time.monotonic() + timeout
+    seen, since = look(), time.monotonic()
+    while time.monotonic() - since < still_seconds:
+        assert time.monotonic() < deadline, f"still changing after {timeout} s: {seen}"
+        time.sleep(0.3)
+        if (now := look()) != seen:
+            seen, since = now, time.monotonic()
+    return seen
+
+
+def assert_bounded(arena: ArenaProcess, before: dict[str, int]) -> None:
+    held = stream_bytes(arena)
+    assert all(held[name] <= limit for name, limit in LIMITS.items()), held
+    grown = {name: used - before[name] for name, used in memory(arena).items() if name in before}
+    assert max(grown.values()) < GROWTH, grown
+
+
+def assert_whole(arena: ArenaProcess, run: str, reference: str) -> None:
+    running = find(arena.folder)
+    assert running is not None
+    settings = settings_of(running)
+    tables = ClickHouse(
+        settings.clickhouse_url, "analyst", running.secrets.analyst, settings.clickhouse_database
+    )
+    findings = check(tables, run, reference=reference, rules=RULES)
+    tables.close()
+    assert findings.ok, findings.problems
+    assert findings.tasks == TASKS
+
+
+@pytest.mark.parametrize(
+    ("victim", "stream", "reader"),
+    [
+        ("services.recorder", "RESULTS", "results/recorder"),
+        ("services.simulator", "DECISIONS", "decisions/simulator-greedy"),
+    ],
+)
+def test_behind_a_frozen_reader_everything_waits_and_then_catches_up(
+    arena: ArenaProcess, reference: str, victim: str, stream: str, reader: str
+) -> None:
+    (frozen,) = arena.processes(victim)
+    before = memory(arena)
+    frozen.send_signal(signal.SIGSTOP)
+    try:
+        run = arena.start_run(**SPEC)
+        arena.wait_for(run, lambda status: status["tasks_sent"] > 0)
+        sent = until_still(lambda: arena.status(run)["tasks_sent"])
+        assert BATCH <= sent < TASKS  # the generator waits
+        assert stream_bytes(arena)[stream] > LIMITS[stream] // 4
+        assert_bounded(arena, before)
+        status = arena.status(run)
+        assert status["lag"][reader] > 0
+        assert status["tasks_sent"] == sent
+    finally:
+        frozen.send_signal(signal.SIGCONT)
+    arena.complete(run, timeout=200)
+    assert_whole(arena, run, reference)
+
+
+def test_a_slow_scheduler_lags_alone_until_the_stream_is_full(
+    arena: ArenaProcess, reference: str
+) -> None:
+    before = memory(arena)
+    run = arena.start_run(**SPEC, schedulers=[*RULES, "slow"])
+
+    def done(status: dict[str, Any]) -> dict[str, int]:
+        found = {name: row["results"] for name, row in status["schedulers"].items()}
+        return {name: found.get(name, 0) for name in (*RULES, "slow")}
+
+    # The others are stored ten batches ahead of it, and wait for nothing.
+    status = arena.wait_for(
+        run,
+        lambda status: (
+            min(done(status)[name] for name in RULES) >= done(status)["slow"] + 10 * BATCH
+        ),
+    )
+    assert status["lag"]["tasks/scheduler-slow"] >= 10
+    # Then the stream of tasks is as full as it may be, and the generator keeps step with it.
+    held = []
+
+    def full(status: dict[str, Any]) -> bool:
+        held.append(stream_bytes(arena)["TASKS"])
+        return bool(held[-1] > 0.6 * LIMITS["TASKS"])
+
+    status = arena.wait_for(run, full)
+    assert status["tasks_sent"] < TASKS
+    assert_bounded(arena, before)
+    status = arena.wait_for(run, lambda status: done(status)["slow"] >= 30 * BATCH)
+    assert_bounded(arena, before)
+    arena.complete(run, timeout=200)
+    assert_whole(arena, run, reference)
