@@ -94,8 +94,10 @@ async def record(nats_url: str, clickhouse_url: str, folder: Path) -> None:
     for stream in STREAMS:
         if stream != subjects.DECISIONS:
             messages += await _messages(arena, stream)
+    streams = [await _stream(arena, stream) for stream in STREAMS]
     await arena.close()
     await bus.broker.stop()
+    (folder / "streams.json").write_text(json.dumps(streams, indent=1) + "\n")
     (folder / "messages.json").write_text(json.dumps(messages, indent=1) + "\n")
     store = Store(settings)
     _write_tables(store, folder)
@@ -112,6 +114,16 @@ async def _messages(arena: Arena, stream: str) -> list[dict[str, Any]]:
         }
         for message in await arena.messages(stream)
     ]
+
+
+async def _stream(arena: Arena, name: str) -> dict[str, Any]:
+    """How a stream and its readers were set up."""
+    info = await arena.stream.stream_info(name)
+    consumers = await arena.stream.consumers_info(name)
+    return {
+        "stream": info.config.as_dict(),
+        "consumers": [each.config.as_dict() for each in consumers if each.config.durable_name],
+    }
 
 
 def _write_tables(store: Store, folder: Path) -> None:

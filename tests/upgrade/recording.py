@@ -41,6 +41,7 @@ class Recording:
             )
             for said in json.loads((folder / "messages.json").read_text())
         ]
+        self.streams: list[dict[str, Any]] = json.loads((folder / "streams.json").read_text())
         self.statements: dict[str, str] = json.loads((folder / "tables.json").read_text())
         self.run = self.of(subjects.RUNS_STREAM)[0].subject.rpartition(".")[2]
 
