@@ -15,7 +15,7 @@ from tests.chaos.checker import check
 from tests.chaos.faults import Fault
 from tests.chaos.findings import Findings
 from tests.chaos.striking import Striker, Struck
-from tests.e2e.arena import RULES
+from tests.e2e.arena import QUICK, RULES
 
 Say = Callable[[str], None]
 
@@ -99,6 +99,7 @@ class Plan:
             "tasks": self.tasks,
             "seed": self.seed,
             "workload": {"dependencies": {"probability": 0.2}},
+            "learning": QUICK,
         }
 
 

@@ -22,7 +22,7 @@ KILLED = (
     "scheduler-greedy",
     "scheduler-rl_agent",
 )
-PLAN = Plan(storms=1, tasks=3000, seconds=30, seed=17)
+PLAN = Plan(storms=1, tasks=3000, seconds=20, seed=17)
 
 
 def faults() -> list[Fault]:
