@@ -90,6 +90,10 @@ format: setup ## Format the code and mend what can be mended
 bench: setup ## Measure throughput, latency, memory and start; prints JSON
 	@$(BIN)/python -m tests.bench $(ARGS)
 
+.PHONY: bench-stages
+bench-stages: setup ## Measure what one run cannot spread over processes: generator, lane, stream; prints JSON
+	@$(BIN)/python -m tests.bench.stages $(ARGS)
+
 .PHONY: bench-learning
 bench-learning: setup ## Measure what the learners reach over five seeds (ten minutes); prints JSON
 	@$(BIN)/python -m tests.bench.learning $(ARGS)
@@ -109,6 +113,10 @@ bench-trace: setup ## Replay a generated trace of 1 GB: time and memory (ARGS='-
 .PHONY: bench-bound
 bench-bound: setup ## Measure the cluster bound of a million tasks, beside a solver; prints JSON
 	@$(BIN)/python -m tests.bench.bound $(ARGS)
+
+.PHONY: bench-cluster
+bench-cluster: setup ## Lose nodes of a NATS cluster under load: the pause, what is lost, the price of copies; prints JSON
+	@$(BIN)/python -m tests.bench.cluster $(ARGS)
 
 .PHONY: bench-containers
 bench-containers: setup ## Measure the arena in containers: start, and 1, 2, 4 workers of a slow scheduler; prints JSON

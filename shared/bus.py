@@ -55,6 +55,8 @@ PASSING = (
 # four holds each back up to 150 ms. A message is a batch already, so one a pull is fast as well.
 ONE_AT_A_TIME = PullSub(batch_size=1, timeout=1)
 
+FETCH_AGAIN_SECONDS = 0.1  # after an answer that is no time-out
+
 log = logger()
 
 
@@ -208,11 +210,11 @@ class Bus:
                 )
                 if after is None or not ack.duplicate:
                     return int(ack.seq)
-                # The id is known: what was stored under it may be another's.
-                return await self._resolve_conflict(subject, stream, body)
+                # A cluster looks at the id first: what it has stored under it may be another's.
+                return await self._resolve_conflict(subject, stream, body, after)
             except nats.js.errors.APIError as error:
-                if error.err_code == WRONG_LAST_SEQUENCE:
-                    return await self._resolve_conflict(subject, stream, body)
+                if error.err_code == WRONG_LAST_SEQUENCE and after is not None:
+                    return await self._resolve_conflict(subject, stream, body, after)
                 if error.err_code in STREAM_FULL:
                     self._full.labels(stream).inc()
                 elif error.err_code in NOT_YET or (error.code or 500) >= 500:
@@ -227,12 +229,15 @@ class Bus:
             await asyncio.sleep(delay)
             delay = min(delay * 2, 1.0)
 
-    async def _resolve_conflict(self, subject: str, stream: str, body: bytes) -> int:
-        # The body decides, not the id: two publishers give the same place in a sequence one id.
+    async def _resolve_conflict(self, subject: str, stream: str, body: bytes, after: int) -> int:
+        """Whether the message behind `after` is this one; others may follow it by now.
+
+        The body decides, not the id: two publishers give the same place in a sequence one id.
+        """
         with suppress(nats.js.errors.NotFoundError):
-            last = await self.stream.get_last_msg(stream, subject)
-            if last.data == body and last.seq is not None:
-                return last.seq
+            there = await self.stream.get_msg(stream, seq=after + 1, subject=subject, next=True)
+            if there.data == body and there.seq is not None:
+                return there.seq
         raise Conflict(f"{subject} was advanced by another instance")
 
     async def publish_batch(self, batch: batches.Batch, *, after: int | None = None) -> int:
@@ -392,10 +397,14 @@ _fetch = JetStreamContext.PullSubscription.fetch
 
 async def _fetch_or_time_out(*args: Any, **options: Any) -> list[Msg]:
     """nats-py ends a fetch whose time is up with one of two exceptions, and FastStream knows only
-    the other: its consuming task would die, with the messages that it had collected."""
+    the other: its consuming task would die, with the messages that it had collected. While a
+    cluster elects the consumer's leader it would ask again at once, and keep a core busy."""
     try:
         return await _fetch(*args, **options)
     except TimeoutError as error:
+        raise nats.errors.TimeoutError from error
+    except nats.errors.Error as error:
+        await asyncio.sleep(FETCH_AGAIN_SECONDS)
         raise nats.errors.TimeoutError from error
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,15 +50,10 @@ def make_nodes(data_dir: Path, arena: Arena, sync_interval: str) -> list[Node]:
     """Write the configuration of every node; it holds no password."""
     ports, routes = arena.ports.nats_nodes, arena.ports.routes
     names = node_names(len(ports))
-    secret = arena.secrets.nats_routes
     variables = {
         "GOMEMLIMIT": MEMORY,
         **password_variables(arena.secrets.nats),
-        "NATS_ROUTES_PASSWORD": f'"{secret}"',
-        **{
-            f"NATS_ROUTE_{number + 1}": f'"nats://routes:{secret}@127.0.0.1:{port}"'
-            for number, port in enumerate(routes)
-        },
+        **route_variables(arena.secrets.nats_routes, routes),
     }
     (data_dir / "users.conf").write_text(users_conf())
     nodes = []
@@ -74,6 +70,13 @@ def make_nodes(data_dir: Path, arena: Arena, sync_interval: str) -> list[Node]:
         path.write_text(text)
         nodes.append(Node(name, [program(), "-c", str(path)], variables))
     return nodes
+
+
+def route_variables(password: str, ports: Sequence[int]) -> dict[str, str]:
+    """What `cluster_section` reads."""
+    urls = [f"nats://routes:{password}@127.0.0.1:{port}" for port in ports]
+    routes = {f"NATS_ROUTE_{number + 1}": f'"{url}"' for number, url in enumerate(urls)}
+    return {"NATS_ROUTES_PASSWORD": f'"{password}"', **routes}
 
 
 def program() -> str:

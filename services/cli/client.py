@@ -34,8 +34,8 @@ def settings(data_dir: Path | None) -> Settings:
     return Settings() if arena is None else settings_of(arena)
 
 
-def settings_of(arena: Arena) -> Settings:
-    values = arena.environment("admin")
+def settings_of(arena: Arena, user: str = "admin") -> Settings:
+    values = arena.environment(user)
     return Settings.model_validate(
         {key.removeprefix("HYBRID_").lower(): value for key, value in values.items()}
     )

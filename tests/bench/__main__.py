@@ -128,7 +128,7 @@ def processes(arena: ArenaProcess) -> dict[str, psutil.Process]:
         if "deploy.local.clickhouse" in command:
             name = "clickhouse"
         elif "nats-server" in command[0]:
-            name = "nats"
+            name = Path(command[-1]).stem
         elif name == "scheduler":
             name = f"scheduler {child.environ()['HYBRID_POLICY']}"
         named[name] = child

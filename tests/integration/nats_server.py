@@ -6,14 +6,14 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from deploy.local.arena import Ports
-from deploy.local.nats import program
+from deploy.local.nats import program, route_variables
 from deploy.nats.permissions import USERS, password_variables, users_conf
-from deploy.nats.server import server_conf
+from deploy.nats.server import cluster_section, server_conf
 
 # Of a user without limits beside the arena's own, whose passwords are made of their names.
 USER, PASSWORD = "tester", "p@ss:word/ö"
@@ -34,9 +34,14 @@ def free_port() -> int:
 
 
 class NatsServer:
-    def __init__(self, folder: Path, port: int) -> None:
+    def __init__(
+        self, folder: Path, port: int, number: int = 0, routes: Sequence[int] = ()
+    ) -> None:
+        """With routes it is that number of a cluster's nodes."""
         self.port = port
         self._folder = folder
+        self._number = number
+        self._routes = routes
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -45,21 +50,24 @@ class NatsServer:
 
     def start(self) -> None:
         config = self._folder / "nats.conf"
-        config.write_text(
-            server_conf(
-                name="test",
-                listen=f"127.0.0.1:{self.port}",
-                store=str(self._folder / "store"),
-                sync_interval='"10s"',
-            )
+        text = server_conf(
+            name=f"test-{self._number}",
+            listen=f"127.0.0.1:{self.port}",
+            store=str(self._folder / "store"),
+            sync_interval='"10s"',
         )
+        if self._routes:
+            here = f"127.0.0.1:{self._routes[self._number]}"
+            text += cluster_section(listen=here, nodes=len(self._routes))
+        config.write_text(text)
         (self._folder / "users.conf").write_text(_with_tester(users_conf()))
         passwords = {user: password_of(user) for user in USERS}
+        variables = password_variables(passwords) | route_variables("secret", self._routes)
         with (self._folder / "nats.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [program(), "-c", str(config)],
                 stderr=log,
-                env={**os.environ, **password_variables(passwords)},
+                env={**os.environ, **variables},
             )
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
@@ -77,6 +85,22 @@ class NatsServer:
             self._process.kill()
             self._process.wait(10)
             self._process = None
+
+
+@contextmanager
+def running_cluster(folder: Path) -> Iterator[list[NatsServer]]:
+    ports = Ports.free(3)
+    servers = []
+    for number, port in enumerate(ports.nats_nodes):
+        (folder / str(number)).mkdir()
+        servers.append(NatsServer(folder / str(number), port, number, ports.routes))
+    try:
+        for server in servers:
+            server.start()
+        yield servers
+    finally:
+        for server in servers:
+            server.kill()
 
 
 @contextmanager

@@ -106,6 +106,25 @@ async def test_a_conditional_publish_whose_answer_is_lost_succeeds(
     assert await held(bus, subjects.TASKS) == 2
 
 
+async def test_a_stored_message_is_found_although_others_have_gone_on(
+    bus: Bus, other: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or whoever sent it would send it once more, behind them."""
+    loses = LosesAnswers(bus, 1, monkeypatch)
+    publish = loses.publish
+
+    async def overtaken(*args: Any, **options: Any) -> Any:
+        try:
+            return await publish(*args, **options)
+        except nats.errors.TimeoutError:
+            await other.publish_batch(batch_of(1), after=1)
+            raise
+
+    monkeypatch.setattr(bus.stream, "publish", overtaken)
+    assert await bus.publish_batch(batch_of(0), after=0) == 1
+    assert await held(bus, subjects.TASKS) == 2
+
+
 async def test_a_sequence_whose_messages_were_purged_is_a_conflict(bus: Bus) -> None:
     await bus.publish_batch(batch_of(0), after=0)
     await bus.stream.purge_stream(subjects.TASKS)

@@ -1,0 +1,32 @@
+"""A cluster of three NATS nodes loses one of them under load, and the arena nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.arena import RULES, ArenaProcess
+from tests.e2e.nats_cluster import COUNTED, Cluster, exactly_once, pause_after_losing
+
+TASKS = 8000
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+async def test_losing_a_node_and_then_the_leader_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    arena = ArenaProcess(tmp_path / "data", "--idle", "--nats-nodes", "3")
+    try:
+        cluster = Cluster(arena)
+        run = arena.start_run(tasks=TASKS, pace=150, seed=5)
+        arena.wait_for(run, lambda status: status["tasks_processed"] > 100)
+        for leader in (False, True):
+            assert await pause_after_losing(cluster, run, leader=leader)
+        assert arena.complete(run, 240)["tasks_processed"] == TASKS
+        assert exactly_once(arena, run, TASKS), arena.sql(COUNTED.format(run=run))
+        counted = arena.sql(COUNTED.format(run=run))
+        assert {row["scheduler"] for row in counted} == set(RULES)
+        # The nodes that were killed have everything again.
+        await cluster.whole()
+    finally:
+        arena.stop()
