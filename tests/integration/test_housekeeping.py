@@ -31,7 +31,8 @@ async def test_a_run_is_complete_only_when_everything_is_stored(full_arena: Aren
     await arena.start("recorder")
     await arena.completed(run)
     rows = arena.store.query(
-        "SELECT (SELECT count() FROM tasks) AS tasks, count() AS results FROM scheduler_results"
+        "SELECT (SELECT count() FROM tasks FINAL) AS tasks, count() AS results "
+        "FROM scheduler_results FINAL"
     )
     assert rows == [{"tasks": 500, "results": 500}]
     (event,) = [event for event in await arena.events("run") if "is complete" in event]
