@@ -410,6 +410,21 @@ async def _fetch_or_time_out(*args: Any, **options: Any) -> list[Msg]:
 
 JetStreamContext.PullSubscription.fetch = _fetch_or_time_out  # type: ignore[method-assign]
 
+_status = JetStreamContext.is_status_msg
+
+
+def _word_of_the_server(message: Msg | None) -> str | None:
+    """nats-py takes every message with a header `Status` for the server's word on a fetch. One that
+    is stored would end the reader, and come again after each restart."""
+    if message is not None and message.reply.startswith("$JS.ACK."):
+        return None
+    return _status(message)
+
+
+JetStreamContext.is_status_msg = staticmethod(  # type: ignore[assignment,method-assign]
+    _word_of_the_server
+)
+
 
 def existing(stream: str) -> JStream:
     """A stream that `Bus.connect` has made, for FastStream's subscribers."""
