@@ -35,7 +35,12 @@ class Settings(BaseSettings):
     )
     nats_user: str = ""
     nats_password: SecretStr = SecretStr("")
+    # What these guarantee, and cost, is in docs/operations.md.
     nats_replicas: int = Field(default=1, ge=1, le=5, description="copies of each stream")
+    nats_storage: Literal["file", "memory"] = "file"
+    nats_sync_interval: str = Field(
+        default="10s", description="of the embedded NATS: how often it syncs; `always` is possible"
+    )
 
     clickhouse_url: str = "http://127.0.0.1:8123"
     clickhouse_user: str = "default"
