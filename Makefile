@@ -55,11 +55,15 @@ up: setup dashboard ## Start the arena on this machine and a run to watch (Ctrl-
 test: setup lint dashboard browser ## Run every test but the long ones
 	cd dashboard && npm test --silent
 	$(BIN)/pytest -n 3 --dist worksteal tests/unit tests/integration tests/upgrade
-	$(BIN)/pytest -m 'not long' tests/e2e tests/dashboard
+	$(BIN)/pytest -m 'not long' tests/e2e tests/chaos tests/dashboard
 
 .PHONY: test-long
-test-long: setup ## Start, kill and restart whole arenas: determinism, pauses, experiments (three minutes)
-	$(BIN)/pytest -m long tests/e2e
+test-long: setup ## Start, kill and restart whole arenas: determinism, pauses, experiments, back-pressure (six minutes)
+	$(BIN)/pytest -m long tests/e2e tests/chaos
+
+.PHONY: chaos
+chaos: setup ## Break everything at random and check every row (ARGS='--minutes 5 --tasks 50000 --seed 1'); prints JSON
+	@$(BIN)/python -m tests.chaos $(ARGS)
 
 .PHONY: test-containers
 test-containers: setup ## Build the image, start docker-compose.yml, take containers away under load (ten minutes)
