@@ -31,6 +31,8 @@ LASTS = {
     SLOW: (5.0, 20.0),
 }
 TOGETHER = 0.25  # how often a fault comes at the same time as the one before it
+ALONE = 0.25  # how often one has the arena for itself, so that its recovery can be measured
+QUIET_SECONDS = 20.0  # before and after it
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +63,16 @@ def schedule(
 ) -> Iterator[Fault]:
     """Without end: all faults in random order, then all again in another one."""
     chance = random.Random(seed)
-    at = 0.0
+    at = quiet_until = 0.0
     while True:
         deck = list(faults)
         chance.shuffle(deck)
         for kind, target in deck:
-            if chance.random() >= TOGETHER:
-                at += chance.uniform(*pause)
             seconds = chance.uniform(*LASTS[kind]) if kind in LASTS else 0.0
+            luck = chance.random()
+            if luck >= TOGETHER:
+                at += chance.uniform(*pause)
+            alone = luck >= 1 - ALONE
+            at = max(at + (QUIET_SECONDS if alone else 0.0), quiet_until)
+            quiet_until = at + seconds + QUIET_SECONDS if alone else 0.0
             yield Fault(round(at, 3), kind, target, round(seconds, 3))
