@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from ssl import SSLContext
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,7 +22,7 @@ from faststream.exceptions import HandlerException
 from faststream.message import StreamMessage
 from faststream.nats import JStream, NatsBroker, PullSub
 from faststream.nats.message import NatsBatchMessage, NatsMessage
-from faststream.security import SASLPlaintext
+from faststream.nats.security import NatsSecurity, NatsUserPassword
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext
@@ -33,6 +34,7 @@ from shared.errors import Conflict, TooNew, Unavailable, Unreadable
 from shared.events import Event, ServiceReport
 from shared.logs import logger
 from shared.settings import Settings
+from shared.tls import client_context
 
 WRONG_LAST_SEQUENCE = 10071
 STREAM_FULL = {10077, 10122, 10123}  # bytes, messages, messages of a subject
@@ -83,7 +85,7 @@ class Bus:
         self._inbox = subjects.inbox(settings.nats_user)
         self.broker = NatsBroker(
             settings.nats_servers,
-            security=_credentials(settings),
+            security=_security(settings),
             name=service,
             inbox_prefix=self._inbox,
             max_reconnect_attempts=-1,
@@ -450,11 +452,26 @@ async def _log_connection_error(error: Exception) -> None:
         log.warning("NATS connection", error=repr(error))
 
 
-def _credentials(settings: Settings) -> SASLPlaintext | None:
-    if not settings.nats_user:
+def tls_context(settings: Settings) -> SSLContext | None:
+    """How to speak with NATS; None: in plain text."""
+    if settings.nats_tls_ca is None:
         return None
+    return client_context(settings.nats_tls_ca, settings.nats_tls_cert, settings.nats_tls_key)
+
+
+def _security(settings: Settings) -> NatsSecurity:
+    context = tls_context(settings)
+    # Before a word is said: who asks for plain text gets no password.
+    first = context is not None
+    if not settings.nats_user:
+        return NatsSecurity(ssl_context=context, tls_handshake_first=first)
     # Not in the address: NATS takes a quoted password there as it stands.
-    return SASLPlaintext(settings.nats_user, settings.nats_password.get_secret_value())
+    return NatsUserPassword(
+        settings.nats_user,
+        settings.nats_password.get_secret_value(),
+        ssl_context=context,
+        tls_handshake_first=first,
+    )
 
 
 def _shown(settings: Settings) -> str:

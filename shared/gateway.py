@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,6 +12,7 @@ import pyarrow as pa
 from shared import subjects
 from shared.errors import ArenaError, Unavailable
 from shared.models import MANIFEST, Model, read
+from shared.tls import client_context
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 NEXT_TASK = "X-Next-Task"  # where a run's stream stands, when tasks do not belong there
@@ -37,9 +39,10 @@ class Refused(ArenaError):
 
 
 class Gateway:
-    def __init__(self, url: str, token: str = "") -> None:
+    def __init__(self, url: str, token: str = "", authority: Path | None = None) -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._client = httpx.Client(base_url=url, headers=headers, timeout=30)
+        verify = client_context(authority) if authority else True
+        self._client = httpx.Client(base_url=url, headers=headers, timeout=30, verify=verify)
         self.url = url
 
     def __enter__(self) -> Gateway:

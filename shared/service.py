@@ -201,6 +201,8 @@ class Service:
             log_config=None,
             access_log=False,
             timeout_graceful_shutdown=10,
+            ssl_certfile=self.settings.http_tls_cert,
+            ssl_keyfile=self.settings.http_tls_key,
             **options,
         )
         server = uvicorn.Server(config)

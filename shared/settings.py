@@ -28,7 +28,9 @@ Duration = Annotated[timedelta, BeforeValidator(_seconds)]
 
 
 class Settings(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix="HYBRID_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="HYBRID_", env_ignore_empty=True, frozen=True, extra="ignore"
+    )
 
     nats_url: str = Field(
         default="nats://127.0.0.1:4222", description="the servers of a cluster by commas"
@@ -36,6 +38,11 @@ class Settings(BaseSettings):
     nats_user: str = ""
     nats_password: SecretStr = SecretStr("")
     # What these guarantee, and cost, is in docs/operations.md.
+    # The authority that NATS's certificate must be signed by: with it everything goes through TLS.
+    nats_tls_ca: Path | None = None
+    # For a NATS that asks its clients for a certificate too.
+    nats_tls_cert: Path | None = None
+    nats_tls_key: Path | None = None
     nats_replicas: int = Field(default=1, ge=1, le=5, description="copies of each stream")
     nats_storage: Literal["file", "memory"] = "file"
     nats_sync_interval: str = Field(
@@ -46,9 +53,14 @@ class Settings(BaseSettings):
     clickhouse_user: str = "default"
     clickhouse_password: SecretStr = SecretStr("")
     clickhouse_database: str = "hybrid"
+    # For a URL with https: the authority, when it is not one that this system trusts anyway.
+    clickhouse_tls_ca: Path | None = None
 
     http_host: str = Field(default="127.0.0.1", description="where /health and /metrics listen")
     http_port: int = Field(default=0, ge=0, le=65535, description="0: any free port")
+    # With both, it speaks TLS alone.
+    http_tls_cert: Path | None = None
+    http_tls_key: Path | None = None
 
     policy: str = Field(
         default="",
@@ -96,6 +108,8 @@ class Settings(BaseSettings):
 
     # The gateway asks for this token on every call that changes something, when it is set.
     gateway_token: SecretStr = SecretStr("")
+    # For its clients: the authority, when it is not one that this system trusts anyway.
+    gateway_tls_ca: Path | None = None
     gateway_max_body_bytes: int = 2 * MEGABYTE
     # Pages of other hosts that may use it from a browser, as `https://host:port`, by commas.
     gateway_origins: str = ""

@@ -14,12 +14,15 @@ import socket
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from deploy.local.certificates import Certificates
+from deploy.local.private import write_private
 from deploy.nats.permissions import USERS
 from shared.errors import ArenaError
 
 DEFAULT_DATA_DIR = Path(".hybrid")
 CLICKHOUSE_USER = "hybrid"
 
+TLS_FOLDER = "tls"
 ROUTES_ABOVE = 2000  # 6222 for 4222, as is usual
 
 # Systems take the ports of outgoing connections from above these.
@@ -106,7 +109,7 @@ class Secrets:
             analyst=said.get("analyst") or _password(),
         )
         if asdict(made) != said:
-            _write_private(path, json.dumps(asdict(made)))
+            write_private(path, json.dumps(asdict(made)))
         return made
 
 
@@ -123,10 +126,20 @@ class Arena:
     ports: Ports
     secrets: Secrets
     nats_replicas: int = 1
+    tls: bool = False
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.ports.gateway}"
+        return f"{self._http}://127.0.0.1:{self.ports.gateway}"
+
+    @property
+    def _http(self) -> str:
+        return "https" if self.tls else "http"
+
+    @property
+    def certificates(self) -> Certificates | None:
+        """What its servers show and its clients trust; none: everything is in plain text."""
+        return Certificates.of(Path(self.data_dir) / TLS_FOLDER) if self.tls else None
 
     def environment(self, user: str) -> dict[str, str]:
         """The settings that a service of this arena gets."""
@@ -136,9 +149,22 @@ class Arena:
             "HYBRID_NATS_REPLICAS": str(self.nats_replicas),
             "HYBRID_NATS_USER": user,
             "HYBRID_NATS_PASSWORD": self.secrets.nats[user],
-            "HYBRID_CLICKHOUSE_URL": f"http://127.0.0.1:{self.ports.clickhouse}",
+            "HYBRID_CLICKHOUSE_URL": f"{self._http}://127.0.0.1:{self.ports.clickhouse}",
             "HYBRID_CLICKHOUSE_USER": CLICKHOUSE_USER,
             "HYBRID_CLICKHOUSE_PASSWORD": self.secrets.clickhouse,
+            **self._trust(),
+        }
+
+    def _trust(self) -> dict[str, str]:
+        certificates = self.certificates
+        if certificates is None:
+            return {}
+        return {
+            "HYBRID_NATS_TLS_CA": str(certificates.authority),
+            "HYBRID_CLICKHOUSE_TLS_CA": str(certificates.authority),
+            "HYBRID_GATEWAY_TLS_CA": str(certificates.authority),
+            "HYBRID_HTTP_TLS_CERT": str(certificates.certificate),
+            "HYBRID_HTTP_TLS_KEY": str(certificates.key),
         }
 
     def save(self) -> None:
@@ -148,8 +174,9 @@ class Arena:
             "ports": asdict(self.ports),
             "secrets": asdict(self.secrets),
             "nats_replicas": self.nats_replicas,
+            "tls": self.tls,
         }
-        _write_private(Path(self.data_dir) / "arena.json", json.dumps(described))
+        write_private(Path(self.data_dir) / "arena.json", json.dumps(described))
 
     def forget(self) -> None:
         (Path(self.data_dir) / "arena.json").unlink(missing_ok=True)
@@ -165,13 +192,3 @@ def find(data_dir: Path) -> Arena | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return arena
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Only the owner may read it, from the first byte on."""
-    temporary = path.with_suffix(".tmp")
-    temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-    temporary.replace(path)

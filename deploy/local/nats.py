@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deploy.local.arena import Arena, StartError
 from deploy.nats.permissions import password_variables, users_conf
-from deploy.nats.server import cluster_section, server_conf
+from deploy.nats.server import TLS, cluster_section, server_conf
 
 # Without a limit it keeps whatever a fast run once needed; with it the speed is the same.
 MEMORY = "300MiB"
@@ -56,6 +56,9 @@ def make_nodes(data_dir: Path, arena: Arena, sync_interval: str) -> list[Node]:
         **route_variables(arena.secrets.nats_routes, routes),
     }
     (data_dir / "users.conf").write_text(users_conf())
+    tls = None
+    if shown := arena.certificates:
+        tls = TLS(str(shown.certificate), str(shown.key), str(shown.authority))
     nodes = []
     for number, (name, port) in enumerate(zip(names, ports, strict=True)):
         text = server_conf(
@@ -63,9 +66,11 @@ def make_nodes(data_dir: Path, arena: Arena, sync_interval: str) -> list[Node]:
             listen=f"127.0.0.1:{port}",
             store=str((data_dir / name).resolve()),
             sync_interval=f'"{sync_interval}"',
+            tls=tls,
         )
         if routes:
-            text += cluster_section(listen=f"127.0.0.1:{routes[number]}", nodes=len(routes))
+            here = f"127.0.0.1:{routes[number]}"
+            text += cluster_section(listen=here, nodes=len(routes), tls=tls)
         path = data_dir / f"{name}.conf"
         path.write_text(text)
         nodes.append(Node(name, [program(), "-c", str(path)], variables))

@@ -12,11 +12,13 @@ from pathlib import Path
 import httpx
 
 from deploy.local import mark
-from deploy.local.arena import CLICKHOUSE_USER, Arena, Ports, Secrets, StartError, find
+from deploy.local.arena import CLICKHOUSE_USER, TLS_FOLDER, Arena, Ports, Secrets, StartError, find
+from deploy.local.certificates import Certificates
 from deploy.local.nats import check_folder, check_nodes, make_nodes
 from deploy.local.processes import Child
 from shared.settings import Settings
 from shared.spec import check_scheduler_name
+from shared.tls import client_context
 
 START_SECONDS = 60.0
 
@@ -38,6 +40,7 @@ class Plan:
     ports: Ports
     schedulers: tuple[str, ...]  # policies: built-in names, module:Class or file.py
     scale: dict[str, int] = field(default_factory=dict)
+    tls: bool = False
     settings: dict[str, str] = field(default_factory=dict)  # HYBRID_* that replace the arena's
 
 
@@ -67,7 +70,10 @@ class Stack:
         # Three copies outlive the loss of a node; more would only cost.
         asked = "nats_replicas" in self._settings.model_fields_set
         replicas = self._settings.nats_replicas if asked else min(nodes, 3)
-        return Arena(os.getpid(), str(plan.data_dir.resolve()), plan.ports, secrets, replicas)
+        if plan.tls:
+            Certificates.load_or_make(plan.data_dir / TLS_FOLDER)
+        folder = str(plan.data_dir.resolve())
+        return Arena(os.getpid(), folder, plan.ports, secrets, replicas, plan.tls)
 
     @property
     def children(self) -> list[Child]:
@@ -90,6 +96,7 @@ class Stack:
                 str(self._plan.data_dir / "clickhouse"),
                 "--port",
                 str(self._plan.ports.clickhouse),
+                *self._clickhouse_tls(),
             ],
             {
                 "CLICKHOUSE_USER": CLICKHOUSE_USER,
@@ -108,6 +115,10 @@ class Stack:
             await self._start_replicas("scheduler", policy, {"HYBRID_POLICY": policy})
         self.arena.save()
         await self._wait_until_healthy()
+
+    def _clickhouse_tls(self) -> list[str]:
+        shown = self.arena.certificates
+        return ["--tls-cert", str(shown.certificate), "--tls-key", str(shown.key)] if shown else []
 
     async def _start_replicas(self, service: str, label: str, environment: dict[str, str]) -> None:
         label = policy_label(label) if service == "scheduler" else label
@@ -133,7 +144,9 @@ class Stack:
         expected = Counter(filter(None, map(_role, self._children)))
         deadline = asyncio.get_running_loop().time() + START_SECONDS
         problem = "nothing answers"
-        async with httpx.AsyncClient(base_url=self.arena.url) as client:
+        trust = self.arena.certificates
+        verify = client_context(trust.authority) if trust else True
+        async with httpx.AsyncClient(base_url=self.arena.url, verify=verify) as client:
             while asyncio.get_running_loop().time() < deadline:
                 self._check_children()
                 problem = await _missing(client, expected)

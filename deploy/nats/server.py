@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 
-def server_conf(*, name: str, listen: str, store: str, sync_interval: str, http: str = "") -> str:
+
+@dataclass(frozen=True, slots=True)
+class TLS:
+    """Files: what the server shows, and whom it trusts."""
+
+    certificate: str
+    key: str
+    authority: str
+
+    def section(self, *rules: str) -> str:
+        files = {"cert_file": self.certificate, "key_file": self.key, "ca_file": self.authority}
+        lines = [f'{name}: "{path}"' for name, path in files.items()]
+        return "tls {\n" + "".join(f"  {line}\n" for line in [*lines, *rules]) + "}\n"
+
+
+def server_conf(
+    *,
+    name: str,
+    listen: str,
+    store: str,
+    sync_interval: str,
+    http: str = "",
+    tls: TLS | None = None,
+) -> str:
     monitoring = f'# For health checks.\nhttp: "{http}"\n' if http else ""
+    # At once, not after a greeting in plain text that somebody in between could change.
+    secured = tls.section("handshake_first: true") if tls else ""
     return f"""\
 server_name: {name}
 listen: "{listen}"
@@ -15,19 +41,20 @@ jetstream {{
   sync_interval: {sync_interval}
 }}
 include "users.conf"
-"""
+{secured}"""
 
 
-def cluster_section(*, listen: str, nodes: int) -> str:
+def cluster_section(*, listen: str, nodes: int, tls: TLS | None = None) -> str:
     """Routes have a password too: whoever speaks as a server is asked for no other."""
     routes = ", ".join(f"$NATS_ROUTE_{number + 1}" for number in range(nodes))
+    secured = tls.section("verify: true") if tls else ""
     return f"""\
 cluster {{
   name: arena
   listen: "{listen}"
   authorization {{ user: routes, password: $NATS_ROUTES_PASSWORD }}
   routes: [{routes}]
-}}
+{secured}}}
 """
 
 

@@ -16,8 +16,13 @@ DEFAULT_URL = "http://127.0.0.1:8000"
 def connect(url: str | None, data_dir: Path | None) -> Gateway:
     token = os.environ.get("HYBRID_GATEWAY_TOKEN", "")
     if url is None and (arena := local_arena(data_dir)):
-        url = arena.url
-    return Gateway(url or DEFAULT_URL, token)
+        return gateway_of(arena, token)
+    return Gateway(url or DEFAULT_URL, token, Settings().gateway_tls_ca)
+
+
+def gateway_of(arena: Arena, token: str = "") -> Gateway:
+    trust = arena.certificates
+    return Gateway(arena.url, token, trust.authority if trust else None)
 
 
 def local_arena(data_dir: Path | None) -> Arena | None:

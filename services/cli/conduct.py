@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from deploy.local.arena import Ports
 from deploy.local.stack import Plan, Stack
-from services.cli.client import settings_of
+from services.cli.client import gateway_of, settings_of
 from services.cli.output import err
 from services.cli.peaks import PeakWatch
 from services.cli.up import BUILT_IN
@@ -39,7 +39,7 @@ async def embedded(folder: Folder, *, quiet: bool) -> dict[str, float]:
         watch.start()
         store = Store(settings_of(stack.arena))
         work = asyncio.to_thread(
-            _run, folder, Gateway(stack.arena.url), store, stopping=stopping, quiet=quiet
+            _run, folder, gateway_of(stack.arena), store, stopping=stopping, quiet=quiet
         )
         await work
     finally:

@@ -12,6 +12,7 @@ from rich.table import Table
 from services.cli.client import local_arena, settings
 from services.cli.options import DataDir, Json
 from services.cli.output import explained, fail, out
+from shared.tls import client_context
 
 
 def sql(
@@ -33,6 +34,7 @@ def sql(
     with explained():
         where = settings(data_dir)
         arena = local_arena(data_dir)
+    trusted = where.clickhouse_tls_ca
     user, password = where.clickhouse_user, where.clickhouse_password.get_secret_value()
     if arena is not None:
         user, password = "analyst", arena.secrets.analyst
@@ -44,6 +46,7 @@ def sql(
             params={"database": where.clickhouse_database, "default_format": wanted},
             headers={"X-ClickHouse-User": user, "X-ClickHouse-Key": password},
             timeout=300,
+            verify=client_context(trusted) if trusted else True,
         ) as answer:
             if not answer.is_success:
                 fail(answer.read().decode(errors="replace").strip())

@@ -17,6 +17,7 @@ from services.cli.options import DataDir, Json
 from services.cli.output import err, explained, fail, out, print_json
 from shared import batches
 from shared.batches import Batch
+from shared.bus import tls_context
 from shared.errors import Unreadable
 from shared.settings import Settings
 from shared.subjects import inbox
@@ -63,6 +64,8 @@ async def _follow(where: Settings, subject: str, rows: int, count: int | None, j
             user=where.nats_user or None,
             password=where.nats_password.get_secret_value() or None,
             connect_timeout=3,
+            tls=tls_context(where),
+            tls_handshake_first=where.nats_tls_ca is not None,
             allow_reconnect=False,
             # These are of the first connection too: without them it is tried for two minutes.
             max_reconnect_attempts=1,

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from deploy.local.arena import DEFAULT_DATA_DIR, Arena, Ports
 from deploy.local.stack import Plan, Stack, parse_scale, policy_label
-from services.cli.client import settings_of
+from services.cli.client import gateway_of, settings_of
 from services.cli.options import Json
 from services.cli.output import coloured, err, explained, fail, print_json, race_table
 from services.cli.profile import ClusterOption
@@ -82,6 +82,10 @@ def up(
     nats_nodes: Annotated[
         int, typer.Option(help="NATS servers: 1, or a cluster of 3 or 5 that outlives one of them.")
     ] = 1,
+    tls: Annotated[
+        bool,
+        typer.Option("--tls", help="Encrypt everything, with certificates made for this arena."),
+    ] = False,
     auto_ports: Annotated[
         bool, typer.Option("--auto-ports", help="Take free ports, so that several can run.")
     ] = False,
@@ -115,7 +119,7 @@ def up(
         ports = Ports.free(nats_nodes) if auto_ports else chosen
         temporary = exit and data_dir is None
         folder = Path(tempfile.mkdtemp(prefix="hybrid-")) if temporary else data_dir
-        plan = Plan(folder or DEFAULT_DATA_DIR, ports, BUILT_IN + added, workers)
+        plan = Plan(folder or DEFAULT_DATA_DIR, ports, BUILT_IN + added, workers, tls)
         try:
             code = asyncio.run(_up(plan, None if idle else wanted, exit=exit, json=json))
         finally:
@@ -150,7 +154,7 @@ async def _work(stack: Stack, wanted: dict[str, Any] | None, *, exit: bool, json
     started = time.monotonic()
     with err.status("starting NATS, ClickHouse and the services"):
         await stack.start()
-    gateway = Gateway(stack.arena.url)
+    gateway = gateway_of(stack.arena)
     ports = stack.arena.ports
     err.print(
         f"[green]up[/] after {time.monotonic() - started:.1f} s: [bold]{gateway.url}[/] "

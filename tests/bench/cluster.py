@@ -14,6 +14,7 @@ import json
 import statistics
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -75,17 +76,20 @@ async def lose_nodes(arena: ArenaProcess, rounds: int) -> dict[str, Any]:
 
 
 def finish(arena: ArenaProcess, run: str) -> dict[str, Any]:
-    """No more tasks; once those that were sent have their results, they are counted."""
+    """No more tasks; those that were sent get their results, and these are counted."""
     arena.http.post("/api/simulation/pause", params={"run": run}).raise_for_status()
     sent: list[int] = []
 
     def at_rest(status: dict[str, Any]) -> bool:
         sent.append(status["tasks_sent"])
-        counts = {row["tasks_processed"] for row in status["schedulers"].values()}
-        return sent[-1:] == sent[-2:-1] and counts == {sent[-1]}
+        time.sleep(1)
+        return sent[-2:] == [status["tasks_processed"]] * 2
 
     arena.wait_for(run, at_rest, timeout=120)
-    return {"tasks": sent[-1], "exactly_once": exactly_once(arena, run, sent[-1])}
+    deadline = time.monotonic() + 60  # until the last of them are stored
+    while not (counted := exactly_once(arena, run, sent[-1])) and time.monotonic() < deadline:
+        time.sleep(1)
+    return {"tasks": sent[-1], "exactly_once": counted}
 
 
 if __name__ == "__main__":

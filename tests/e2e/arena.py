@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ import psutil
 
 from deploy.local.arena import find
 from services.cli.client import settings_of
+from shared.tls import client_context
 
 HYBRID = str(Path(sys.executable).parent / "hybrid")
 
@@ -65,7 +67,13 @@ class ArenaProcess:
             self._errors.seek(0)
             raise AssertionError(f"hybrid up failed: {self._errors.read()}")
         self.announced = json.loads(first)
-        self.http = httpx.Client(base_url=self.announced["url"], timeout=30)
+        self.http = httpx.Client(base_url=self.announced["url"], timeout=30, verify=self._trusted())
+
+    def _trusted(self) -> ssl.SSLContext | bool:
+        """With --tls the arena's own authority."""
+        running = find(self.folder)
+        shown = running.certificates if running else None
+        return client_context(shown.authority) if shown else True
 
     def stop(self) -> int:
         self.http.close()
@@ -118,6 +126,7 @@ class ArenaProcess:
             params={"database": settings.clickhouse_database, "default_format": "JSONEachRow"},
             headers={"X-ClickHouse-User": "analyst", "X-ClickHouse-Key": running.secrets.analyst},
             timeout=120,
+            verify=self._trusted(),
         )
         assert answer.is_success, answer.text
         return [json.loads(line) for line in answer.text.splitlines()]

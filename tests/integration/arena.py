@@ -110,6 +110,7 @@ class Arena:
         environment = {
             "HYBRID_" + key.upper(): _plain(getattr(values, key))
             for key in type(values).model_fields
+            if getattr(values, key) is not None
         }
         process = subprocess.Popen(
             [sys.executable, "-m", f"services.{name}"], cwd=ROOT, env={**os.environ, **environment}

@@ -23,10 +23,11 @@ ANALYST_PASSWORD = "looking"
 class Server:
     process: "subprocess.Popen[str]"
     port: int
+    scheme: str = "http"
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self.scheme}://127.0.0.1:{self.port}"
 
     def client(self, **options: Any) -> Client:
         settings = {"username": "default", "password": WRITER_PASSWORD} | options
@@ -72,9 +73,9 @@ def running(path: Path, *options: str, **variables: str) -> Iterator[Server]:
     try:
         # Printed once the engine is up; the socket takes connections right after.
         ready = process.stderr.readline()
-        found = re.search(r"on http://127\.0\.0\.1:(\d+)", ready)
+        found = re.search(r"on (https?)://127\.0\.0\.1:(\d+)", ready)
         assert found, f"did not start: {ready}{process.stderr.read()}"
-        yield Server(process, int(found[1]))
+        yield Server(process, int(found[2]), found[1])
     finally:
         if process.poll() is None:
             process.terminate()

@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from deploy.local.arena import Ports
+from deploy.local.certificates import Certificates
 from deploy.local.nats import program, route_variables
 from deploy.nats.permissions import USERS, password_variables, users_conf
-from deploy.nats.server import cluster_section, server_conf
+from deploy.nats.server import TLS, cluster_section, server_conf
 
 # Of a user without limits beside the arena's own, whose passwords are made of their names.
 USER, PASSWORD = "tester", "p@ss:word/ö"
@@ -35,13 +36,22 @@ def free_port() -> int:
 
 class NatsServer:
     def __init__(
-        self, folder: Path, port: int, number: int = 0, routes: Sequence[int] = ()
+        self,
+        folder: Path,
+        port: int,
+        *,
+        number: int = 0,
+        routes: Sequence[int] = (),
+        shown: Certificates | None = None,
     ) -> None:
-        """With routes it is that number of a cluster's nodes."""
+        """With routes it is that number of a cluster's nodes; with certificates it speaks TLS."""
         self.port = port
         self._folder = folder
         self._number = number
         self._routes = routes
+        self._tls: TLS | None = None
+        if shown is not None:
+            self._tls = TLS(str(shown.certificate), str(shown.key), str(shown.authority))
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -55,6 +65,7 @@ class NatsServer:
             listen=f"127.0.0.1:{self.port}",
             store=str(self._folder / "store"),
             sync_interval='"10s"',
+            tls=self._tls,
         )
         if self._routes:
             here = f"127.0.0.1:{self._routes[self._number]}"
@@ -93,7 +104,7 @@ def running_cluster(folder: Path) -> Iterator[list[NatsServer]]:
     servers = []
     for number, port in enumerate(ports.nats_nodes):
         (folder / str(number)).mkdir()
-        servers.append(NatsServer(folder / str(number), port, number, ports.routes))
+        servers.append(NatsServer(folder / str(number), port, number=number, routes=ports.routes))
     try:
         for server in servers:
             server.start()
@@ -104,8 +115,8 @@ def running_cluster(folder: Path) -> Iterator[list[NatsServer]]:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[NatsServer]:
-    server = NatsServer(folder, free_port())
+def running(folder: Path, shown: Certificates | None = None) -> Iterator[NatsServer]:
+    server = NatsServer(folder, free_port(), shown=shown)
     server.start()
     try:
         yield server

@@ -44,8 +44,10 @@ def main() -> int:
     if database:
         engine.create_database(database)
     host, port = listener.getsockname()[:2]
-    print(f"clickhouse: {engine.version} on http://{host}:{port}", file=sys.stderr, flush=True)
-    if not serve(engine, users, listener, max_body_bytes=options.max_body_mib << 20):
+    scheme = "https" if options.tls_cert else "http"
+    print(f"clickhouse: {engine.version} on {scheme}://{host}:{port}", file=sys.stderr, flush=True)
+    limit, tls = options.max_body_mib << 20, (options.tls_cert, options.tls_key)
+    if not serve(engine, users, listener, max_body_bytes=limit, tls=tls):
         print("clickhouse: stopped with queries still running", file=sys.stderr, flush=True)
         # The engine cannot be closed under a running query, and its threads cannot be joined.
         os._exit(1)
@@ -73,7 +75,12 @@ def _parse_arguments() -> argparse.Namespace:
         metavar="MIB",
         help="largest request body, packed or unpacked (default: %(default)s)",
     )
-    return parser.parse_args()
+    parser.add_argument("--tls-cert", type=Path, help="certificate (PEM): speak TLS alone")
+    parser.add_argument("--tls-key", type=Path, help="its key (PEM)")
+    options = parser.parse_args()
+    if (options.tls_cert is None) != (options.tls_key is None):
+        parser.error("--tls-cert and --tls-key belong together")
+    return options
 
 
 def _users() -> Users:

@@ -7,6 +7,7 @@ import socket
 import uuid
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
@@ -179,8 +180,16 @@ def create_app(engine: Engine, users: Users, *, max_body_bytes: int) -> Starlett
     )
 
 
-def serve(engine: Engine, users: Users, listener: socket.socket, *, max_body_bytes: int) -> bool:
+def serve(
+    engine: Engine,
+    users: Users,
+    listener: socket.socket,
+    *,
+    max_body_bytes: int,
+    tls: tuple[Path | None, Path | None] = (None, None),
+) -> bool:
     """Serve until SIGTERM or SIGINT; true if every query was through when the engine closed."""
+    certificate, key = tls
     config = uvicorn.Config(
         create_app(engine, users, max_body_bytes=max_body_bytes),
         access_log=False,
@@ -190,6 +199,8 @@ def serve(engine: Engine, users: Users, listener: socket.socket, *, max_body_byt
         h11_max_incomplete_event_size=_MAX_URL_BYTES,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
         timeout_keep_alive=60,
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
     )
     server = uvicorn.Server(config)
 
