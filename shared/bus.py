@@ -104,7 +104,7 @@ class Bus:
             "Messages that went to the dead letters",
             ["service"],
             registry=registry,
-        )
+        ).labels(service)  # from 0 on: a rise from nothing would not be seen as one
         self._full = Counter(
             "hybrid_stream_full_total",
             "Publishes that had to wait because the stream was full",
@@ -284,7 +284,7 @@ class Bus:
     ) -> None:
         """Put a message that cannot be understood with the dead letters, once for all readers."""
         log.warning("message rejected", subject=subject, sequence=sequence, reason=reason)
-        self._rejected.labels(self.service).inc()
+        self._rejected.inc()
         headers = {
             "Hybrid-Reason": _one_line(reason),
             "Hybrid-Subject": _one_line(subject),
