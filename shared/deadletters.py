@@ -74,7 +74,7 @@ class LetterBox:
 
     async def get(self, sequence: int) -> Letter:
         try:
-            message = await self._bus.stream.get_msg(subjects.REJECTED, seq=sequence, direct=True)
+            message = await self._bus.stream.get_msg(subjects.REJECTED, seq=sequence)
         except NotFoundError:
             raise NotFound(f"no dead letter {sequence}") from None
         return read(message)
@@ -101,8 +101,9 @@ class LetterBox:
         subject = subjects.rejected(service or "*")
         with suppress(NotFoundError):
             while start < end:
+                # Not `direct`: there a letter's own headers could pass for its place and time.
                 message = await self._bus.stream.get_msg(
-                    subjects.REJECTED, seq=start, subject=subject, direct=True, next=True
+                    subjects.REJECTED, seq=start, subject=subject, next=True
                 )
                 letter = read(message)
                 if letter.sequence >= end:
@@ -137,7 +138,9 @@ class LetterBox:
 
 
 def read(message: RawStreamMsg) -> Letter:
-    body, headers = message.data or b"", message.headers or {}
+    body = message.data or b""
+    # A value that is not plain text comes as an object.
+    headers = {name: str(value) for name, value in (message.headers or {}).items()}
     return Letter(
         sequence=message.seq or 0,
         at=message.time.timestamp() if message.time else 0.0,

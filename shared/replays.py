@@ -171,7 +171,7 @@ class Replays:
         while True:
             try:
                 message = await self._bus.stream.get_msg(
-                    letter.stream, seq=sequence + 1, subject=letter.subject, direct=True, next=True
+                    letter.stream, seq=sequence + 1, subject=letter.subject, next=True
                 )
             except NotFoundError:
                 return

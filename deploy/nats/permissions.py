@@ -153,8 +153,7 @@ for _stream in (TASKS, RESULTS, EVENTS, RUNS_STREAM):
 
 # People read, remove and replay them: a replayed message goes to where it came from.
 _DEAD_LETTERS = (
-    read(REJECTED, EVENTS)
-    + read_newest(RESULTS)
+    read_newest(REJECTED, EVENTS, RESULTS)
     + api("STREAM.MSG.DELETE", REJECTED, RESULTS)
     + api("STREAM.PURGE", REJECTED)
     + publish(subjects.decisions("*", "*"), subjects.results("*", "*"))

@@ -138,7 +138,15 @@ async def test_the_body_is_made_readable(arena: Arena, http: httpx.AsyncClient) 
 
 async def test_anything_may_be_among_them(arena: Arena, http: httpx.AsyncClient) -> None:
     """Whoever may write to REJECTED need not have gone through us."""
-    strange = {"Hybrid-Sequence": "x", "Hybrid-Size": "-1", "Hybrid-Stream": "TASKS"}
+    strange = {
+        "Hybrid-Sequence": "x",
+        "Hybrid-Size": "-1",
+        "Hybrid-Stream": "TASKS",
+        "Status": "404",
+        "Nats-Sequence": "77",
+        "Nats-Time-Stamp": "yesterday",
+        "Nats-Subject": "rejected.y",
+    }
     await arena.stream.publish("rejected.x", b"", headers=strange)
     await arena.stream.publish("rejected.x", b"[" * 100_000)
     await arena.publish_raw("rejected.x", b"\xff" * 100_000)

@@ -77,9 +77,12 @@ async def _serve(websocket: WebSocket, client: Client, feed: Feed) -> None:
 
 
 async def _send(websocket: WebSocket, client: Client) -> None:
-    with suppress(WebSocketDisconnect):
-        while True:
-            await websocket.send_text(await client.next())
+    while True:
+        text = await client.next()
+        try:
+            await websocket.send_text(text)
+        except (WebSocketDisconnect, RuntimeError):  # the latter: the server itself has hung up
+            return
 
 
 async def _receive(websocket: WebSocket, client: Client) -> None:
