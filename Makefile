@@ -70,6 +70,10 @@ test-containers: setup ## Build the image, start docker-compose.yml, take contai
 	@docker info >/dev/null || { echo "a Docker engine is needed, with docker compose or docker-compose"; exit 1; }
 	$(BIN)/pytest tests/containers
 
+.PHONY: fuzz
+fuzz: setup ## Send garbage to every subject and call of a real arena (FUZZ_MESSAGES=10000 FUZZ_SEED=1)
+	FUZZ_MESSAGES=$${FUZZ_MESSAGES:-10000} $(BIN)/pytest -s tests/integration/test_fuzz_bus.py tests/integration/test_fuzz_interface.py
+
 .PHONY: lint
 lint: setup ## Check format, style, types and the import contract
 	$(BIN)/ruff format --check .

@@ -1,0 +1,148 @@
+"""Garbage for every subject of the bus.
+
+What a message becomes:
+
+- on the streams that services read (tasks, decisions, results, events, the book of runs): what
+  cannot be read is a dead letter;
+- what can still be read after a mutation is a forgery that only rights can prevent. It is sent to a
+  run that has been stopped, and never to the one that is watched;
+- `rejected.*` is where garbage belongs, and nobody reads it but people;
+- models are read by workers, which refuse what does not match its hash and say so in an event;
+- a roll call is answered whatever it says; who asks for a rollback is told what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+
+from nats.aio.client import Client
+
+from shared import subjects
+from shared.events import Event
+from shared.models import FOREST, MANIFEST
+from tests.fuzz.mutate import headers, is_readable, mutated
+
+# Where letters come from, by the first token of a subject.
+STREAMS = {
+    "tasks": subjects.TASKS,
+    "decisions": subjects.DECISIONS,
+    "results": subjects.RESULTS,
+    "events": subjects.EVENTS,
+    "$KV": subjects.RUNS_STREAM,
+}
+STRANGER = "nobody-knows"  # a run that is in no book
+KEPT = 100  # readable forgeries of decisions: a batch that never comes due waits for ever
+
+
+@dataclass
+class Seeds:
+    """Messages that would be fine, of the run that is watched and of one that was stopped."""
+
+    live: str
+    stopped: str
+    scheduler: str
+    batches: dict[str, list[bytes]]  # by subject
+    record: bytes
+
+
+@dataclass
+class Sent:
+    unreadable: Counter[str] = field(default_factory=Counter)
+    readable: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def all(self) -> Counter[str]:
+        return self.unreadable + self.readable
+
+
+class Bombardment:
+    """As many messages on each subject as asked for, from one seed."""
+
+    def __init__(self, seeds: Seeds, seed: int) -> None:
+        self._seeds = seeds
+        self._random = Random(seed)
+        self.sent = Sent()
+
+    def stream_messages(self, count: int) -> Iterator[tuple[str, bytes, dict[str, str] | None]]:
+        """For the streams that services read: what a reader must put aside, or may take."""
+        for kind in ("tasks", "decisions", "results"):
+            for _ in range(count):
+                yield self._batch(kind)
+        for _ in range(count):
+            yield self._event()
+        for number in range(count):
+            yield self._record(number)
+
+    def other_messages(self, count: int) -> Iterator[tuple[str, bytes, dict[str, str] | None]]:
+        """For everybody else."""
+        for number in range(count):
+            body = mutated(b"a dead letter", self._random)
+            yield self._note(f"rejected.x{number % 5}", body, readable=False)
+        for _ in range(count):
+            name = self._random.choice((FOREST, "rl_agent", "x"))
+            body = mutated(b"\x08\x0a\x12\x07skl2onnx", self._random)
+            manifest = {MANIFEST: mutated(b'{"version": 1}', self._random).hex()}
+            subject = subjects.model(self._random.choice((self._seeds.live, "x")), name)
+            yield (*self._note(subject, body, readable=False)[:2], manifest)
+        for subject in (subjects.ROLL_CALL, subjects.ROLLBACK):
+            asked = b'{"run": "x", "name": "hybrid_ml", "version": 1}'
+            for _ in range(count):
+                yield self._note(subject, mutated(asked, self._random), readable=False)
+
+    def _note(
+        self, subject: str, body: bytes, *, readable: bool
+    ) -> tuple[str, bytes, dict[str, str] | None]:
+        kind = subject.partition(".")[0] if subject[0] != "$" else "$KV"
+        kind = subject if kind == "arena" else kind
+        (self.sent.readable if readable else self.sent.unreadable)[kind] += 1
+        return subject, body, headers(self._random)
+
+    def _batch(self, kind: str) -> tuple[str, bytes, dict[str, str] | None]:
+        mine = [subject for subject in self._seeds.batches if subject.startswith(f"{kind}.")]
+        while True:
+            subject = self._random.choice(mine)
+            run = subject.split(".")[1]
+            body = mutated(self._random.choice(self._seeds.batches[subject]), self._random)
+            if not is_readable(body, subject):
+                if self._random.random() < 0.1:  # on a subject that is not its own either
+                    subject = subject.replace(run, STRANGER)
+                return self._note(subject, body, readable=False)
+            if run == self._seeds.stopped and self.sent.readable[kind] < KEPT:
+                return self._note(subject, body, readable=True)
+
+    def _event(self) -> tuple[str, bytes, dict[str, str] | None]:
+        whole = Event(kind="fuzz", service="fuzz", message="a note", data={"a": [1]})
+        body = mutated(whole.model_dump_json().encode(), self._random)
+        return self._note("events.fuzz", body, readable=_is_event(body))
+
+    def _record(self, number: int) -> tuple[str, bytes, dict[str, str] | None]:
+        """On keys of its own: what is on a run's key is the run."""
+        body = mutated(self._seeds.record, self._random)
+        deletes = self._random.random() < 0.1  # says so: what else it says is not read
+        subject = f"$KV.{subjects.RUNS_BUCKET}.x{number}"
+        self._note(subject, body, readable=deletes)
+        operation = {"KV-Operation": self._random.choice(("DEL", "PURGE", "x"))}
+        return subject, body, operation if deletes else None
+
+
+def _is_event(body: bytes) -> bool:
+    try:
+        Event.model_validate_json(body)
+    except ValueError:
+        return False
+    return True
+
+
+async def publish_all(
+    client: Client, messages: Iterator[tuple[str, bytes, dict[str, str] | None]]
+) -> None:
+    """Without waiting for each: a flood."""
+    for place, (subject, body, said) in enumerate(messages):
+        reply = client.new_inbox() if subject.startswith("arena.") else ""
+        await client.publish(subject, body, reply=reply, headers=said)
+        if place % 100 == 99:
+            await client.flush(30)
+    await client.flush(30)

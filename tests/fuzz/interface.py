@@ -1,0 +1,90 @@
+"""Every call of the HTTP interface, with what its description allows and with what it does not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.errors import Unsatisfiable
+from hypothesis.strategies import SearchStrategy, binary
+from schemathesis import Case, GenerationMode
+from schemathesis.checks import (
+    content_type_conformance,
+    not_a_server_error,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from schemathesis.core.failures import FailureGroup
+
+from shared.gateway import ARROW_STREAM
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+
+
+schemathesis.openapi.media_type(ARROW_STREAM, binary(max_size=2000))
+
+
+def bombard(
+    address: str, known: dict[str, Any], calls: int, number: int
+) -> tuple[Counter[str], list[str]]:
+    """Make calls; says how many of each, and what was wrong with which.
+
+    `known` has parameters of paths that lead somewhere: each is used as often as made-up ones.
+    """
+    schema = schemathesis.openapi.from_url(f"{address}/openapi.json")
+    made: Counter[str] = Counter()
+    wrong: list[str] = []
+    with requests.Session() as session:
+        for found in schema.get_all_operations():
+            operation = found.ok()
+            for strategy in _strategies(operation, known):
+                _try(strategy, session, made, wrong, calls, number)
+    return made, wrong
+
+
+def _strategies(operation: Any, known: dict[str, Any]) -> Iterator[SearchStrategy[Case]]:
+    for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+        yield operation.as_strategy(generation_mode=mode)
+    names = [parameter.name for parameter in operation.path_parameters]
+    if names:
+        yield operation.as_strategy(path_parameters={name: known[name] for name in names})
+
+
+def _try(
+    strategy: SearchStrategy[Case],
+    session: requests.Session,
+    made: Counter[str],
+    wrong: list[str],
+    calls: int,
+    number: int,
+) -> None:
+    @seed(number)
+    @settings(
+        max_examples=calls,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=strategy)
+    def call(case: Case) -> None:
+        made[case.operation.label] += 1
+        response = case.call(session=session, timeout=60)
+        try:
+            case.validate_response(response, checks=CHECKS)
+        except FailureGroup as group:
+            said = "; ".join(f"{error.title}: {error.message}"[:400] for error in group.exceptions)
+            wrong.append(f"{case.as_curl_command()[:500]} -> {response.status_code}: {said}")
+
+    with suppress(Unsatisfiable):  # a call without parameters cannot be made wrong
+        call()

@@ -1,0 +1,167 @@
+"""Garbage on every subject while a run goes on: it is put aside, and no result is another one."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import httpx
+import nats
+import pytest
+import websockets
+
+from shared import batches, subjects
+from shared.deadletters import Filter, LetterBox
+from shared.models import FOREST
+from shared.runs import RunRecord, RunState
+from shared.tasks import Decisions
+from tests.e2e.arena import FINGERPRINT
+from tests.fuzz import amount
+from tests.fuzz.bus import STREAMS, Bombardment, Seeds, publish_all
+from tests.fuzz.mutate import mutated
+from tests.integration import nats_server
+from tests.integration.arena import Arena, eventually
+from tests.integration.gateway import serving
+from tests.integration.watching import watching
+
+SCHEDULERS = ["greedy", "oracle"]
+# Readers are slow beside a flood, and the machine may be busy.
+PATIENCE = 60 + amount.MESSAGES / 10
+
+
+def spec(**more: Any) -> dict[str, Any]:
+    """The watched run is slow enough to go on for as long as the flood does."""
+    return {"schedulers": SCHEDULERS, "seed": 7, "tasks": 300 + 2 * amount.MESSAGES, **more}
+
+
+async def seeds(arena: Arena, live: RunRecord, stopped: RunRecord) -> Seeds:
+    """Real messages of both runs."""
+    found: dict[str, list[bytes]] = {}
+    for run in (live, stopped):
+        for subject, stream in (
+            (subjects.tasks(run.run), subjects.TASKS),
+            (subjects.results(run.run, "greedy"), subjects.RESULTS),
+        ):
+            bodies = [message.data for message in await arena.messages(stream, subject)]
+            found[subject] = bodies[-3:]
+    return Seeds(live.run, stopped.run, "greedy", found, live.model_dump_json().encode())
+
+
+def fingerprints(arena: Arena, run: RunRecord) -> list[dict[str, Any]]:
+    return arena.store.query(FINGERPRINT.format(run=run.run))
+
+
+async def say_anything(http: httpx.AsyncClient, run: str, count: int) -> None:
+    """A client of the WebSocket that talks nonsense, and is still told how the race stands."""
+    random = Random(amount.SEED)
+    said = 0
+    while said < count:
+        async with watching(http, run) as watcher:
+            try:
+                for _ in range(count - said):
+                    whole = json.dumps({"type": "weights", "time": 1, "energy": 0.5}).encode()
+                    body = mutated(whole, random)
+                    said += 1
+                    text = body.decode(errors="replace")
+                    await watcher.connection.send(text if random.random() < 0.7 else body)
+                    if len(body) > 4096:
+                        break  # it hangs up on those
+            except websockets.ConnectionClosed:
+                continue
+    async with watching(http, run) as watcher:
+        said_first = await watcher.next()
+        assert said_first.get("run") == run, said_first
+
+
+@pytest.mark.timeout(180 + 10 * PATIENCE)
+async def test_garbage_on_every_subject_changes_no_result(full_arena: Arena) -> None:
+    amount.announce()
+    arena = full_arena
+    await arena.schedulers(*SCHEDULERS)
+    others = ("trainer",) if amount.LARGE else ()  # it takes seconds to start
+    if amount.LARGE:
+        await arena.schedulers(FOREST)
+    for name in ("simulator", "recorder", "generator", *others):
+        await arena.start(name)
+    quiet = await arena.run(**spec())
+    await arena.completed(quiet, seconds=PATIENCE)
+    expected = fingerprints(arena, quiet)
+    assert [row["tasks"] for row in expected] == [quiet.spec.tasks] * len(SCHEDULERS)
+
+    stopped = await arena.run(**spec(tasks=100_000, pace=200))
+    live = await arena.run(**spec(pace=60))
+
+    async def under_way() -> bool:
+        counts = [
+            await arena.count_of(subjects.RESULTS, subjects.results(run.run, "greedy"))
+            for run in (live, stopped)
+        ]
+        return min(counts) > 0
+
+    await eventually(under_way, seconds=PATIENCE)
+    await arena.runs.move(stopped.run, RunState.STOPPED)
+    # Decisions are gone as soon as they are simulated: a worker's are made from the tasks.
+    given = await seeds(arena, live, stopped)
+    given.batches |= await decisions(arena, given)
+    bombardment = Bombardment(given, amount.SEED)
+
+    client = await nats.connect(
+        arena.settings.nats_url, user=nats_server.USER, password=nats_server.PASSWORD
+    )
+    before = (await arena.stream.stream_info(subjects.REJECTED)).state.last_seq
+    async with serving(arena.settings) as http:
+        await publish_all(client, bombardment.stream_messages(amount.MESSAGES))
+        garbage = Counter({STREAMS[kind]: n for kind, n in bombardment.sent.unreadable.items()})
+
+        async def put_aside() -> bool:
+            state = (await arena.stream.stream_info(subjects.REJECTED)).state
+            if state.last_seq - before < garbage.total():
+                return False
+            return garbage <= await letters(arena)
+
+        await eventually(put_aside, f"{garbage} as letters", seconds=PATIENCE)
+        await publish_all(client, bombardment.other_messages(amount.MESSAGES))
+        await say_anything(http, live.run, amount.MESSAGES)
+        assert (await http.get("/api/rejected", params={"limit": 500})).status_code == 200
+        assert (await http.get("/api/health")).status_code == 200
+    await client.close()
+    for kind, count in sorted(bombardment.sent.all.items()):
+        print(f"{count:7} {kind} ({bombardment.sent.readable[kind]} of them still readable)")
+    print(f"{amount.MESSAGES:7} WebSocket")
+
+    await arena.completed(live, seconds=PATIENCE)
+    assert fingerprints(arena, live) == expected
+    after = await arena.run(**spec())
+    await arena.completed(after, seconds=PATIENCE)
+    assert fingerprints(arena, after) == expected
+
+
+async def letters(arena: Arena) -> Counter[str]:
+    """How many messages of each stream are among the dead letters, each counted once."""
+    box, before = LetterBox(arena.bus), None
+    origins: set[tuple[str, int]] = set()
+    while True:
+        page = await box.page(Filter(), 500, before)
+        origins |= {(letter.stream, letter.origin) for letter in page.letters}
+        before = page.next_before
+        if before is None:
+            return Counter(stream for stream, _ in origins)
+
+
+async def decisions(arena: Arena, given: Seeds) -> dict[str, list[bytes]]:
+    """As a worker of greedy would make them of the tasks."""
+    made = {}
+    for run in (given.live, given.stopped):
+        bodies = []
+        for body in given.batches[subjects.tasks(run)]:
+            batch = batches.decode(body, subjects.tasks(run))
+            tasks = batches.tasks_of(batch.rows)
+            said = Decisions(gpu_fraction=tasks.compute_intensity)
+            rows = batches.decision_rows(batch.rows, tasks, said, 4)
+            envelope = replace(batch.envelope, kind="decisions", scheduler="greedy", state=None)
+            bodies.append(batches.encode(envelope, rows))
+        made[subjects.decisions(run, "greedy")] = bodies
+    return made
