@@ -172,8 +172,9 @@ class Bus:
         for config in subjects.streams(self.settings):
             assert config.name is not None
             try:
-                await self.stream.stream_info(config.name)
-                await self.stream.update_stream(config)
+                found = await self.stream.stream_info(config.name)
+                # Where a stream is stored cannot be changed.
+                await self.stream.update_stream(config, storage=found.config.storage)
             except nats.js.errors.NotFoundError:
                 await self.stream.add_stream(config)
 

@@ -14,7 +14,9 @@ TASKS = 8000
 
 @pytest.mark.long
 @pytest.mark.timeout(400)
-async def test_losing_a_node_and_then_the_leader_loses_and_doubles_nothing(tmp_path: Path) -> None:
+async def test_a_node_then_the_leader_then_all_are_killed_and_nothing_is_lost_or_doubled(
+    tmp_path: Path,
+) -> None:
     arena = ArenaProcess(tmp_path / "data", "--idle", "--nats-nodes", "3")
     try:
         cluster = Cluster(arena)
@@ -22,6 +24,9 @@ async def test_losing_a_node_and_then_the_leader_loses_and_doubles_nothing(tmp_p
         arena.wait_for(run, lambda status: status["tasks_processed"] > 100)
         for leader in (False, True):
             assert await pause_after_losing(cluster, run, leader=leader)
+        await cluster.whole()
+        for name in cluster.names:
+            cluster.kill(name)
         assert arena.complete(run, 240)["tasks_processed"] == TASKS
         assert exactly_once(arena, run, TASKS), arena.sql(COUNTED.format(run=run))
         counted = arena.sql(COUNTED.format(run=run))

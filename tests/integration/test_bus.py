@@ -12,6 +12,7 @@ from typing import Any
 import nats.errors
 import numpy as np
 import pytest
+from nats.js.api import StorageType
 from nats.js.errors import NotFoundError
 from prometheus_client import CollectorRegistry
 
@@ -334,3 +335,20 @@ async def test_a_batch_is_published_on_the_stream_of_its_kind(bus: Bus) -> None:
     assert (message.headers or {})["Nats-Msg-Id"] == "tasks.another-run.0"
     with pytest.raises(NotFoundError):
         await bus.stream.get_last_msg(subjects.TASKS, SUBJECT)
+
+
+async def test_where_streams_are_stored_is_chosen_when_they_are_made(
+    settings: Settings, bus: Bus
+) -> None:
+    """A changed setting must not keep the arena from starting."""
+    in_memory = settings.model_copy(update={"nats_storage": "memory"})
+    for stored, made_anew in ((StorageType.FILE, False), (StorageType.MEMORY, True)):
+        if made_anew:
+            for config in subjects.streams(settings):
+                assert config.name is not None
+                await bus.stream.delete_stream(config.name)
+        again = await connect(in_memory)
+        for config in subjects.streams(settings):
+            assert config.name is not None
+            assert (await bus.stream.stream_info(config.name)).config.storage == stored
+        await again.broker.stop()
