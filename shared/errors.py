@@ -29,7 +29,12 @@ class Unreadable(ArenaError):
 
 
 class ModelRefused(Unreadable):
-    """A model that is not what its manifest says, or that cannot be read."""
+    """A model that is not what its manifest says, or that cannot be read. `which` is the same
+    for the same bytes."""
+
+    def __init__(self, reason: str, which: str = "") -> None:
+        super().__init__(reason)
+        self.which = which
 
 
 class TooNew(Unreadable):

@@ -59,16 +59,16 @@ class Model:
 def check(manifest: Manifest, body: bytes, subject: str) -> None:
     """Refuse a model that is not the one its manifest describes."""
     if subjects.model(manifest.run, manifest.name) != subject:
-        raise ModelRefused(f"a model of {manifest.name} in {manifest.run} came on {subject}")
+        raise _refused(f"a model of {manifest.name} in {manifest.run} came on {subject}", body)
     if sha256(body).hexdigest() != manifest.sha256:
-        raise ModelRefused(f"version {manifest.version}: the hash does not match the manifest")
+        raise _refused(f"version {manifest.version}: the hash does not match the manifest", body)
 
 
 def read(subject: str, headers: dict[str, Any] | None, body: bytes, sequence: int = 0) -> Model:
     try:
         manifest = Manifest.model_validate_json((headers or {})[MANIFEST])
     except (KeyError, ValidationError) as error:
-        raise ModelRefused(f"no readable manifest: {_reason(error)}") from None
+        raise _refused(f"no readable manifest: {_reason(error)}", body) from None
     check(manifest, body, subject)
     return Model(manifest, body, sequence)
 
@@ -147,6 +147,10 @@ async def ship(bus: Bus, manifest: Manifest, body: bytes, *, after: int) -> int:
         after=after,
         headers=headers,
     )
+
+
+def _refused(reason: str, body: bytes) -> ModelRefused:
+    return ModelRefused(reason, digest(body)[:16])
 
 
 def _reason(error: KeyError | ValidationError) -> str:

@@ -96,7 +96,7 @@ class Shelf:
             if model := await find(self._bus, run, self._policy.learner):
                 await self.take(model)
         except ModelRefused as error:
-            await self._refuse(run, str(error), "unreadable")
+            await self._refuse(run, str(error), error.which)
 
     def _place(self, run: str) -> _Place:
         place = self._places.setdefault(run, _Place())
@@ -133,4 +133,4 @@ class Shelf:
         try:
             await self.take(models.read(subject, headers, body))
         except ModelRefused as error:
-            await self._refuse(run, str(error), models.digest(body)[:16])
+            await self._refuse(run, str(error), error.which)
