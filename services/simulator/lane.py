@@ -22,7 +22,7 @@ from shared.batches import Batch
 from shared.bus import Bus
 from shared.errors import Conflict, NotFound, Unreadable
 from shared.metrics import LATENCY_BUCKETS
-from shared.runs import RunBook
+from shared.runs import RunBook, RunState
 from shared.spec import RunSpec
 
 # Batches that came too early are kept, unacknowledged, up to this many per run; the ones beyond
@@ -95,6 +95,9 @@ class Lane:
         run = batch.envelope.run
         async with self._lock:
             progress = await self._load(run)
+            if progress is None:
+                await delivery.ack()
+                return
             number = batch.envelope.batch
             if number > progress.simulation.next_batch and progress.rests():
                 await self._reload(progress, run)
@@ -114,14 +117,19 @@ class Lane:
                 await delivery.nack()
                 break
 
-    async def _load(self, run: str) -> Progress:
+    async def _load(self, run: str) -> Progress | None:
+        """None for a completed run: all its decisions were simulated, and its state is gone. What
+        still comes was sent twice, by a worker that hung until its batch was another one's."""
         if run in self._progress:
             self._progress.move_to_end(run)
             return self._progress[run]
         try:
-            spec = await self._runs.spec(run)
+            record = await self._runs.get(run)
         except NotFound as error:
             raise Unreadable(str(error)) from None
+        if record.state == RunState.COMPLETED:
+            return None
+        spec = record.spec
         if self.scheduler not in spec.schedulers:
             raise Unreadable(f"{self.scheduler} does not take part in run {run}")
         progress = self._progress[run] = Progress(*await self._newest(run, spec))

@@ -10,7 +10,7 @@ import pytest
 from shared import batches, subjects
 from shared.batches import Batch
 from shared.errors import Unreadable
-from shared.runs import RunRecord
+from shared.runs import RunRecord, RunState
 from tests.integration.arena import Arena, eventually
 from tests.integration.lanes import SPEC, Delivery, assert_right, decided, lane_on, results
 
@@ -36,6 +36,19 @@ async def test_broken_results_cost_no_decision(arena: Arena, run: RunRecord) -> 
         await restarted.offer(decision, Delivery())
     await assert_right(arena, run, decisions)
     assert len(await arena.dead_letters()) == 3
+
+
+async def test_a_decision_that_comes_after_the_end_of_its_run_is_done_with(
+    arena: Arena, run: RunRecord
+) -> None:
+    """Another worker had that batch long ago; the state that it would need is trimmed."""
+    await arena.runs.move(run.run, RunState.COMPLETED)
+    lane = lane_on(arena.bus, arena.runs)
+    for decision in decided(run, 3, 5):
+        delivery = Delivery()
+        await lane.offer(decision, delivery)
+        assert delivery.said == ["ack"]
+    assert await results(arena, run) == []
 
 
 @pytest.mark.parametrize(
