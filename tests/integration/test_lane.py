@@ -166,9 +166,11 @@ async def test_a_simulator_that_was_asleep_repeats_nothing(
             return len(await arena.events("probe")) > 1
 
         await eventually(ids_are_forgotten)
-        late = Delivery()
-        await asleep.offer(decisions[0], late)
-        assert (late.said, early.said) == (["ack"], ["ack"])
+        for decision in decisions[:2]:
+            late = Delivery()
+            await asleep.offer(decision, late)
+            assert late.said == ["ack"]
+        assert early.said == ["ack"]
         await assert_right(arena, run, decisions)
     finally:
         await other.broker.stop()
