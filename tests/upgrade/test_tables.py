@@ -27,8 +27,8 @@ def stores(clickhouse: clickhouse_server.Server) -> Iterator[tuple[Store, Store]
 def restore(store: Store, old: Recording) -> None:
     """The database as the old version left it."""
     for table, statement in old.statements.items():
-        create, name, rest = statement.split(maxsplit=3)[0], table, statement.partition("\n")[2]
-        store.command(f"{create} TABLE {name}\n{rest}")
+        # The first line names the database it was in.
+        store.command(f"CREATE TABLE {table}\n{statement.partition(chr(10))[2]}")
         store.insert(table, old.rows(table), token=table)
 
 
