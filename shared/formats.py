@@ -26,11 +26,16 @@ def too_new(kind: Kind, number: int) -> str | None:
 
 
 def problem(error: ValidationError) -> str:
-    """The first thing that is wrong with a message, in one line."""
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    said = first["msg"].removeprefix("Value error, ")
-    return f"{where}: {said}" if where and where != "message_format" else said
+    """What is wrong with a message, in one line: its format, which explains the rest, or else
+    the first thing."""
+    problems = {
+        ".".join(map(str, each["loc"])): str(each["msg"]).removeprefix("Value error, ")
+        for each in error.errors()
+    }
+    if "message_format" in problems:
+        return problems["message_format"]
+    where, said = next(iter(problems.items()))
+    return f"{where}: {said}" if where else said
 
 
 def _readable(kind: Kind) -> AfterValidator:

@@ -65,9 +65,10 @@ async def publish(arena: Arena, messages: list[Message]) -> None:
 def extended(message: Message) -> Message:
     """With something more in every place where a newer version might have put it."""
     if message.stream in DATA_PLANE:
-        return replace(message, body=_rewritten(message.body, {"later": [1]}, column=True))
+        return replace(message, body=_rewritten(message.body, {"later": [1]}))
     if message.stream == subjects.MODELS:
-        return _with_manifest(message, {"later": {"a": 1}})
+        manifest = json.dumps(json.loads(message.headers[MANIFEST]) | {"later": {"a": 1}})
+        return replace(message, headers=message.headers | {MANIFEST: manifest})
     said = json.loads(message.body) | {"later": [1]}
     if "spec" in said:
         said["spec"]["later"] = 1
@@ -76,30 +77,26 @@ def extended(message: Message) -> Message:
 
 
 def of_format(message: Message, number: int) -> Message:
+    """Of a later format, and with nothing else in it that could be understood."""
     if message.stream in DATA_PLANE:
-        return replace(message, body=_rewritten(message.body, {"format": number}))
+        return replace(message, body=_rewritten(message.body, {"format": number}, anew=True))
+    said = json.dumps({"message_format": number, "later": 1})
     if message.stream == subjects.MODELS:
-        return _with_manifest(message, {"message_format": number})
-    said = json.loads(message.body) | {"message_format": number}
-    return replace(message, body=json.dumps(said).encode())
+        return replace(message, headers=message.headers | {MANIFEST: said})
+    return replace(message, body=said.encode())
 
 
-def _with_manifest(message: Message, more: dict[str, Any]) -> Message:
-    manifest = json.dumps(json.loads(message.headers[MANIFEST]) | more)
-    return replace(message, headers=message.headers | {MANIFEST: manifest})
-
-
-def _rewritten(body: bytes, more: dict[str, Any], *, column: bool = False) -> bytes:
+def _rewritten(body: bytes, more: dict[str, Any], *, anew: bool = False) -> bytes:
+    """With more in the envelope, its state and the rows; or with that alone in the envelope."""
     with pa.ipc.open_stream(body) as reader:
-        envelope = json.loads(reader.schema.metadata[b"envelope"])
+        envelope = {} if anew else json.loads(reader.schema.metadata[b"envelope"])
         rows = reader.read_next_batch()
-    if column:
-        rows = rows.append_column("later", pa.array(["x"] * rows.num_rows))
-        for state in filter(None, [envelope["state"]]):
-            state["later"] = 1
-            for part in state.values():
-                if isinstance(part, dict):
-                    part["later"] = 1
+    rows = rows.append_column("later", pa.array(["x"] * rows.num_rows))
+    if state := envelope.get("state"):
+        state["later"] = 1
+        for part in state.values():
+            if isinstance(part, dict):
+                part["later"] = 1
     rows = rows.replace_schema_metadata({"envelope": json.dumps(envelope | more)})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
