@@ -58,7 +58,7 @@ test: setup lint dashboard browser ## Run every test but the long ones
 	$(BIN)/pytest -m 'not long' tests/e2e tests/chaos tests/dashboard
 
 .PHONY: test-long
-test-long: setup ## Start, kill and restart whole arenas: determinism, pauses, experiments, back-pressure (six minutes)
+test-long: setup ## Start, kill and restart whole arenas: determinism, pauses, experiments, back-pressure, a NATS cluster, TLS (ten minutes)
 	$(BIN)/pytest -m long tests/e2e tests/chaos
 
 .PHONY: chaos

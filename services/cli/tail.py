@@ -63,7 +63,7 @@ async def _follow(where: Settings, subject: str, rows: int, count: int | None, j
             inbox_prefix=inbox(where.nats_user),
             user=where.nats_user or None,
             password=where.nats_password.get_secret_value() or None,
-            connect_timeout=3,
+            connect_timeout=10,
             tls=tls_context(where),
             tls_handshake_first=where.nats_tls_ca is not None,
             allow_reconnect=False,
