@@ -3,8 +3,8 @@
 `models.<run>.<name>` holds the newest versions; the last message is the one in service. The first
 version is kept beside them, for comparisons with what never learned again. Manifest
 and model are one message, so a worker can never see one without the other, and publishing is a
-compare-and-set, so a version is shipped once. Both formats (ONNX, safetensors) are data: loading
-them runs no code.
+compare-and-set, so a version is shipped once. The trainer signs the manifest, which has the model's
+hash. Both formats (ONNX, safetensors) are data: loading them runs no code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import nats.js.errors
 from nats.js.api import RawStreamMsg
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from shared import subjects
+from shared import signing, subjects
 from shared.bus import Bus
 from shared.errors import ModelRefused, NotFound
 from shared.formats import FORMATS, ModelFormat, problem
@@ -27,7 +27,7 @@ from shared.formats import FORMATS, ModelFormat, problem
 FOREST, AGENT = "hybrid_ml", "rl_agent"
 LEARNERS = (FOREST, AGENT)
 
-MANIFEST = "Hybrid-Manifest"
+MANIFEST, SIGNATURE = "Hybrid-Manifest", "Hybrid-Signature"
 
 
 class Manifest(BaseModel):
@@ -64,9 +64,22 @@ def check(manifest: Manifest, body: bytes, subject: str) -> None:
         raise _refused(f"version {manifest.version}: the hash does not match the manifest", body)
 
 
-def read(subject: str, headers: dict[str, Any] | None, body: bytes, sequence: int = 0) -> Model:
+def read(
+    subject: str,
+    headers: dict[str, Any] | None,
+    body: bytes,
+    sequence: int = 0,
+    *,
+    public_key: str = "",
+) -> Model:
+    """With a public key only what its owner has signed; without, whatever is whole."""
+    headers = headers or {}
+    if public_key and not signing.is_signed(
+        public_key, headers.get(MANIFEST, ""), headers.get(SIGNATURE, "")
+    ):
+        raise _refused("it is not signed by this arena's trainer", body)
     try:
-        manifest = Manifest.model_validate_json((headers or {})[MANIFEST])
+        manifest = Manifest.model_validate_json(headers[MANIFEST])
     except (KeyError, ValidationError) as error:
         raise _refused(f"no readable manifest: {_reason(error)}", body) from None
     check(manifest, body, subject)
@@ -87,7 +100,13 @@ async def _read_last(bus: Bus, place: str, subject: str) -> Model | None:
     message = await _last(bus, place)
     if message is None:
         return None
-    return read(subject, message.headers, message.data or b"", message.seq or 0)
+    return _read(bus, subject, message)
+
+
+def _read(bus: Bus, subject: str, message: RawStreamMsg) -> Model:
+    key = bus.settings.model_public_key
+    body = message.data or b""
+    return read(subject, message.headers, body, message.seq or 0, public_key=key)
 
 
 async def last_sequence(bus: Bus, run: str, name: str) -> int:
@@ -116,7 +135,7 @@ async def stored(bus: Bus, run: str, name: str) -> list[Model]:
             return models
         sequence = message.seq or 0
         with suppress(ModelRefused):
-            models.append(read(subject, message.headers, message.data or b"", sequence))
+            models.append(_read(bus, subject, message))
 
 
 async def version(bus: Bus, run: str, name: str, number: int) -> Model:
@@ -129,7 +148,10 @@ async def version(bus: Bus, run: str, name: str, number: int) -> Model:
 async def ship(bus: Bus, manifest: Manifest, body: bytes, *, after: int) -> int:
     """Put a model into service behind the one at `after`; returns its place. Conflict means that
     somebody else has shipped meanwhile."""
-    headers = {MANIFEST: manifest.model_dump_json()}
+    text = manifest.model_dump_json()
+    headers = {MANIFEST: text}
+    if key := bus.settings.model_key.get_secret_value():
+        headers[SIGNATURE] = signing.sign(key, text)
     name = f"model.{manifest.run}.{manifest.name}"
     if manifest.version == 1:
         await bus.publish(

@@ -6,14 +6,17 @@ in the RunSpec.
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, SecretStr
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MEGABYTE = 1024 * 1024
+
+Key = TypeVar("Key", str, SecretStr)
 
 
 def _seconds(value: Any) -> Any:
@@ -24,12 +27,24 @@ def _seconds(value: Any) -> Any:
         return value
 
 
+def _key(value: Key) -> Key:
+    text = value.get_secret_value() if isinstance(value, SecretStr) else value
+    if not re.fullmatch("([0-9a-f]{64})?", text):
+        raise ValueError("an Ed25519 key is 64 hexadecimal digits")
+    return value
+
+
 Duration = Annotated[timedelta, BeforeValidator(_seconds)]
 
 
 class Settings(BaseSettings):
+    # What is wrong may be a secret: an error names the setting and not its value.
     model_config = SettingsConfigDict(
-        env_prefix="HYBRID_", env_ignore_empty=True, frozen=True, extra="ignore"
+        env_prefix="HYBRID_",
+        env_ignore_empty=True,
+        frozen=True,
+        extra="ignore",
+        hide_input_in_errors=True,
     )
 
     nats_url: str = Field(
@@ -105,6 +120,11 @@ class Settings(BaseSettings):
     trainer_nice: int = Field(default=5, ge=0, le=19)
     # How long a run waits for its pre-trained models before it starts without them.
     pretrain_patience: Duration = timedelta(seconds=60)
+
+    # The trainer signs models with this key; its public half is all that the others need. Without
+    # that a model is taken from whoever may publish it.
+    model_key: Annotated[SecretStr, AfterValidator(_key)] = SecretStr("")
+    model_public_key: Annotated[str, AfterValidator(_key)] = ""
 
     # The gateway asks for this token on every call that changes something, when it is set.
     gateway_token: SecretStr = SecretStr("")

@@ -147,13 +147,17 @@ def _environment(workload: Workload) -> list[Manifest]:
         entries.append(
             _secret("HYBRID_CLICKHOUSE_PASSWORD", "clickhouse-passwords", "CLICKHOUSE_PASSWORD")
         )
+    entries.append(_secret("HYBRID_MODEL_PUBLIC_KEY", "model-key", "public", optional=True))
+    if workload.service == "trainer":
+        entries.append(_secret("HYBRID_MODEL_KEY", "model-key", "key", optional=True))
     if workload.service == "gateway":
         entries.append(_secret("HYBRID_GATEWAY_TOKEN", "gateway-token", "token"))
     return entries
 
 
-def _secret(variable: str, secret: str, key: str) -> Manifest:
-    return {"name": variable, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
+def _secret(variable: str, secret: str, key: str, *, optional: bool = False) -> Manifest:
+    place: Manifest = {"name": secret, "key": key, **({"optional": True} if optional else {})}
+    return {"name": variable, "valueFrom": {"secretKeyRef": place}}
 
 
 def _probes(workload: Workload) -> Manifest:

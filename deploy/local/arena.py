@@ -17,6 +17,7 @@ from pathlib import Path
 from deploy.local.certificates import Certificates
 from deploy.local.private import write_private
 from deploy.nats.permissions import USERS
+from shared import signing
 from shared.errors import ArenaError
 
 DEFAULT_DATA_DIR = Path(".hybrid")
@@ -93,6 +94,7 @@ class Secrets:
     nats_routes: str  # between the nodes of a cluster
     clickhouse: str
     analyst: str
+    models: str  # the trainer's key
 
     @classmethod
     def load_or_make(cls, data_dir: Path) -> Secrets:
@@ -107,6 +109,7 @@ class Secrets:
             nats_routes=said.get("nats_routes") or _password(),
             clickhouse=said.get("clickhouse") or _password(),
             analyst=said.get("analyst") or _password(),
+            models=said.get("models") or signing.new_key(),
         )
         if asdict(made) != said:
             write_private(path, json.dumps(asdict(made)))
@@ -152,6 +155,8 @@ class Arena:
             "HYBRID_CLICKHOUSE_URL": f"{self._http}://127.0.0.1:{self.ports.clickhouse}",
             "HYBRID_CLICKHOUSE_USER": CLICKHOUSE_USER,
             "HYBRID_CLICKHOUSE_PASSWORD": self.secrets.clickhouse,
+            "HYBRID_MODEL_PUBLIC_KEY": signing.public_key(self.secrets.models),
+            **({"HYBRID_MODEL_KEY": self.secrets.models} if user == "trainer" else {}),
             **self._trust(),
         }
 

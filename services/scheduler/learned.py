@@ -131,6 +131,7 @@ class Shelf:
         if run not in self._places:
             return  # nothing of that run was decided here yet; the first batch will ask
         try:
-            await self.take(models.read(subject, headers, body))
+            key = self._bus.settings.model_public_key
+            await self.take(models.read(subject, headers, body, public_key=key))
         except ModelRefused as error:
             await self._refuse(run, str(error), error.which)

@@ -6,17 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import SecretStr
 
 from services.scheduler import learned
 from services.scheduler.frozen import FrozenForest
 from services.scheduler.learned import Shelf
 from services.scheduler.policies.hybrid_ml import HybridMl
 from services.trainer import forest
-from shared import models, subjects
+from shared import models, signing, subjects
 from shared.batches import Batch
 from shared.bus import Bus
+from shared.errors import ModelRefused
 from shared.events import Event
-from shared.models import FOREST, MANIFEST, Manifest
+from shared.models import FOREST, MANIFEST, SIGNATURE, Manifest
 from shared.runs import RunRecord
 from shared.spec import RunSpec
 from shared.stream import Position, load_position
@@ -240,6 +242,49 @@ async def test_only_wrong_models_leave_it_to_the_rule_of_greedy(arena: Arena) ->
     assert await worker.decides() == (0, -1)
     await put_right(arena, run, 3, 0.75)
     await worker.comes_to_decide_with(3, 0.75)
+
+
+KEY = signing.new_key()
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("signer", ["nobody", "somebody else", "the trainer, for another model"])
+async def test_a_model_that_the_trainer_did_not_sign_is_refused(arena: Arena, signer: str) -> None:
+    await arena.start("scheduler", policy=FOREST, model_public_key=signing.public_key(KEY))
+    run = await arena.run(schedulers=[FOREST])
+    worker = Worker(arena, run)
+    body = always(1.0)
+    text = manifest_of(body, 2, run.run).model_dump_json()
+    other = manifest_of(body, 1, run.run).model_dump_json()
+    signatures = {
+        "nobody": "",
+        "somebody else": signing.sign(signing.new_key(), text),
+        "the trainer, for another model": signing.sign(KEY, other),
+    }
+    subject = subjects.model(run.run, FOREST)
+    headers = {MANIFEST: text, SIGNATURE: signatures[signer]}
+    await arena.stream.publish(subject, body, headers=headers)
+    assert await worker.decides() == (0, -1)
+    (event,) = await refusals(arena)
+    assert "it is not signed by this arena's trainer" in event.message
+    # Announced and looked up, the trainer's own are taken.
+    body = always(0.25)
+    text = manifest_of(body, 3, run.run).model_dump_json()
+    signed = {MANIFEST: text, SIGNATURE: signing.sign(KEY, text)}
+    await arena.stream.publish(subject, body, headers=signed)
+    await worker.comes_to_decide_with(3, 0.25)
+
+
+async def test_what_is_shipped_is_signed(bus: Bus) -> None:
+    settings = bus.settings
+    bus.settings = settings.model_copy(
+        update={"model_key": SecretStr(KEY), "model_public_key": signing.public_key(KEY)}
+    )
+    await shipped(bus, 1, b"model")
+    assert (await models.newest(bus, RUN, FOREST)) is not None
+    bus.settings = settings.model_copy(update={"model_public_key": signing.public_key("01" * 32)})
+    with pytest.raises(ModelRefused, match="not signed"):
+        await models.newest(bus, RUN, FOREST)
 
 
 class TestShelf:

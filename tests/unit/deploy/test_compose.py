@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from deploy.local.arena import CLICKHOUSE_USER
 from deploy.nats.__main__ import files
 from deploy.nats.permissions import USERS, password_variable
 from shared.settings import Settings
+from shared.signing import public_key
 
 ROOT = Path(__file__).parents[3]
 COMPOSE = ROOT / "docker-compose.yml"
@@ -118,6 +120,11 @@ def test_only_those_who_use_clickhouse_have_its_password() -> None:
     assert holders == {"gateway", "recorder", "trainer"}
 
 
+def test_only_the_trainer_can_sign_models_and_all_can_check_them() -> None:
+    assert [n for n in OURS if "HYBRID_MODEL_KEY" in SERVICES[n]["environment"]] == ["trainer"]
+    assert all("HYBRID_MODEL_PUBLIC_KEY" in SERVICES[n]["environment"] for n in OURS)
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_every_variable_is_a_setting(name: str) -> None:
     fields = {f"HYBRID_{field.upper()}" for field in Settings.model_fields}
@@ -211,10 +218,13 @@ def test_the_image_is_not_root_and_holds_nothing_but_the_program() -> None:
 def test_make_env_writes_random_passwords_once_for_the_owner_alone(tmp_path: Path) -> None:
     script = tmp_path / "deploy/make-env"
     script.parent.mkdir()
-    script.write_bytes((ROOT / "deploy/make-env").read_bytes())
+    for name in ("make-env", "make-model-key"):
+        shutil.copy(ROOT / "deploy" / name, script.parent)
     subprocess.run(["sh", script], check=True, capture_output=True)
     written = (tmp_path / ".env").read_text()
     entries = dict(line.split("=", 1) for line in written.splitlines())
+    key = entries.pop("HYBRID_MODEL_KEY")
+    assert entries.pop("HYBRID_MODEL_PUBLIC_KEY") == public_key(key)
     wanted = set(
         re.findall(r"\$\{(HYBRID_\w+_PASSWORD):\?", COMPOSE.read_text() + CLUSTER.read_text())
     )
@@ -231,6 +241,7 @@ def test_make_env_writes_random_passwords_once_for_the_owner_alone(tmp_path: Pat
     upgraded = (tmp_path / ".env").read_text()
     assert upgraded.startswith(mine)
     read = dict(line.split("=", 1) for line in upgraded.splitlines())
-    assert read.keys() == wanted | {"HYBRID_NATS_PASSWORD"}
+    models = {"HYBRID_MODEL_KEY", "HYBRID_MODEL_PUBLIC_KEY"}
+    assert read.keys() == wanted | models | {"HYBRID_NATS_PASSWORD"}
     assert read["HYBRID_CLICKHOUSE_PASSWORD"] == "mine"
     assert re.fullmatch(r"[0-9a-f]{48}", read["HYBRID_ANALYST_PASSWORD"])

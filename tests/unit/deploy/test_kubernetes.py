@@ -20,6 +20,7 @@ from deploy.kubernetes.workloads import WORKLOADS
 from deploy.nats.permissions import USERS, password_variable
 from shared import subjects
 from shared.settings import Settings
+from shared.signing import public_key
 from tests.unit.deploy.kustomize import Manifest, render
 from tests.unit.deploy.test_compose import OURS, ROOT, SERVICES
 
@@ -196,7 +197,8 @@ def secrets() -> dict[str, dict[str, str]]:
 def test_secrets_have_every_password_that_is_asked_for() -> None:
     made = secrets()
     assert set(made["nats-passwords"]) == {password_variable(user) for user in USERS}
-    passwords = [value for secret in made.values() for value in secret.values()]
+    assert public_key(made["model-key"]["key"]) == made["model-key"]["public"]
+    passwords = [value for name in made.keys() - {"model-key"} for value in made[name].values()]
     assert all(re.fullmatch(r"p[0-9a-f]{48}", value) for value in passwords)
     assert len(set(passwords)) == len(passwords)
     for overlay in OVERLAYS:
