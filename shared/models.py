@@ -116,8 +116,10 @@ async def last_sequence(bus: Bus, run: str, name: str) -> int:
 
 
 async def _last(bus: Bus, subject: str) -> RawStreamMsg | None:
-    with suppress(nats.js.errors.NotFoundError):
-        return await bus.stream.get_last_msg(subjects.MODELS, subject, direct=True)
+    # From the nearest server, since models are large; that there is none, only the leader can say.
+    for direct in (True, False):
+        with suppress(nats.js.errors.NotFoundError):
+            return await bus.stream.get_last_msg(subjects.MODELS, subject, direct=direct)
     return None
 
 

@@ -60,14 +60,15 @@ def api(call: str, *streams: str) -> Rights:
     return publish(*(f"{API}.{call}.{stream}" for stream in streams))
 
 
-def read(*streams: str) -> Rights:
-    """Single messages, from any server that holds the stream: may be a moment old."""
-    return api("DIRECT.GET", *streams) + publish(*(f"{API}.DIRECT.GET.{s}.>" for s in streams))
-
-
 def read_newest(*streams: str) -> Rights:
     """Single messages, from the stream's leader."""
     return api("STREAM.MSG.GET", *streams)
+
+
+def read(*streams: str) -> Rights:
+    """The same, and from any server that holds the stream: may be a moment old."""
+    direct = publish(*(f"{API}.DIRECT.GET.{stream}.>" for stream in streams))
+    return read_newest(*streams) + api("DIRECT.GET", *streams) + direct
 
 
 def consume(stream: str, *durables: str) -> Rights:
@@ -142,7 +143,6 @@ TRAINER = (
     + publish(subjects.model("*", "*"))
     + consume(RESULTS, *map(subjects.trainer_durable, LEARNERS))
     + read(MODELS)
-    + read_newest(MODELS)
     + subscribe(subjects.ROLLBACK)
     + Rights(answer=True)
 )

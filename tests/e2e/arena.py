@@ -134,6 +134,15 @@ class ArenaProcess:
     def fingerprints(self, run: str) -> list[dict[str, Any]]:
         return self.sql(FINGERPRINT.format(run=run))
 
+    def logged(self, text: str) -> list[str]:
+        """Lines of its processes' logs that have this in them, however it is written."""
+        return [
+            f"{file.name}: {line}"
+            for file in sorted((self.folder / "logs").glob("*.log"))
+            for line in file.read_text(errors="replace").splitlines()
+            if text.lower() in line.lower()
+        ]
+
     def processes(self, fragment: str) -> list[psutil.Process]:
         """The arena's processes whose command line has this in it."""
         found = []

@@ -14,6 +14,7 @@ def shared_arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArenaProc
     started = ArenaProcess(tmp_path_factory.mktemp("shared") / "data", "--idle", *scale)
     yield started
     assert started.stop() == 0
+    assert started.logged("permissions violation") == []
 
 
 @pytest.fixture(scope="module")
@@ -22,3 +23,4 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArenaProcess]:
     started = ArenaProcess(tmp_path_factory.mktemp("arena") / "data", "--idle")
     yield started
     assert started.stop() == 0
+    assert started.logged("permissions violation") == []
