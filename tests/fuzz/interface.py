@@ -9,13 +9,15 @@ from typing import Any
 
 import requests
 import schemathesis
+
+# Loaded now: pytest compiles it anew, which Python 3.11 does not manage in another thread.
+import schemathesis.specs.openapi.schemas
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.errors import Unsatisfiable
 from hypothesis.strategies import SearchStrategy, binary
 from schemathesis import Case, GenerationMode
 from schemathesis.checks import (
     content_type_conformance,
-    not_a_server_error,
     response_schema_conformance,
     status_code_conformance,
 )
@@ -24,7 +26,6 @@ from schemathesis.core.failures import FailureGroup
 from shared.gateway import ARROW_STREAM
 
 CHECKS = [
-    not_a_server_error,
     status_code_conformance,
     content_type_conformance,
     response_schema_conformance,
@@ -80,6 +81,8 @@ def _try(
     def call(case: Case) -> None:
         made[case.operation.label] += 1
         response = case.call(session=session, timeout=60)
+        if response.status_code >= 500 and not _says_who_is_away(response):
+            wrong.append(f"{case.as_curl_command()[:500]} -> {response.status_code}")
         try:
             case.validate_response(response, checks=CHECKS)
         except FailureGroup as group:
@@ -88,3 +91,9 @@ def _try(
 
     with suppress(Unsatisfiable):  # a call without parameters cannot be made wrong
         call()
+
+
+def _says_who_is_away(response: Any) -> bool:
+    """503 is right when a part of the arena does not answer; here that is the trainer."""
+    kind = response.headers.get("content-type", [""])[0]
+    return response.status_code == 503 and kind == "application/problem+json"

@@ -34,7 +34,7 @@ PATIENCE = 60 + amount.MESSAGES / 10
 
 def spec(**more: Any) -> dict[str, Any]:
     """The watched run is slow enough to go on for as long as the flood does."""
-    return {"schedulers": SCHEDULERS, "seed": 7, "tasks": 300 + 2 * amount.MESSAGES, **more}
+    return {"schedulers": SCHEDULERS, "seed": 7, "tasks": 200 + 2 * amount.MESSAGES, **more}
 
 
 async def seeds(arena: Arena, live: RunRecord, stopped: RunRecord) -> Seeds:
@@ -92,7 +92,7 @@ async def test_garbage_on_every_subject_changes_no_result(full_arena: Arena) -> 
     assert [row["tasks"] for row in expected] == [quiet.spec.tasks] * len(SCHEDULERS)
 
     stopped = await arena.run(**spec(tasks=100_000, pace=200))
-    live = await arena.run(**spec(pace=60))
+    live = await arena.run(**spec(pace=100))
 
     async def under_way() -> bool:
         counts = [

@@ -1,0 +1,43 @@
+"""Whatever is asked of the gateway, it answers as its description says, and never with a 5xx."""
+
+from __future__ import annotations
+
+import asyncio
+
+from shared import subjects
+from tests.fuzz import amount, interface
+from tests.integration.arena import Arena, eventually
+from tests.integration.gateway import completed, serving, started, whole
+
+
+async def test_no_call_brings_the_gateway_down(full_arena: Arena) -> None:
+    amount.announce()
+    arena = full_arena
+    await arena.start("recorder")
+    await whole(arena, "greedy", "oracle")
+    unlimited = {"gateway_reads_per_second": 0.0, "gateway_changes_per_second": 0.0}
+    async with serving(arena.settings.model_copy(update=unlimited)) as http:
+        run = await completed(http, tasks=60)
+        await started(http, pace=1)
+        for place in range(20):
+            await arena.bus.reject("tasks.x", subjects.TASKS, place + 1, b"?" * place, "fuzz")
+        known = {
+            "run": run,
+            "task_id": 5,
+            "sequence": 3,
+            "name": "hybrid_ml",
+            "version": "newest",
+        }
+        made, wrong = await asyncio.to_thread(
+            interface.bombard, str(http.base_url).rstrip("/"), known, amount.CALLS, amount.SEED
+        )
+        for label, count in sorted(made.items()):
+            print(f"{count:7} {label}")
+        assert wrong == []
+        paths = (await http.get("/openapi.json")).json()["paths"]
+        assert len(made) == sum(len(methods) for methods in paths.values())
+
+        async def healthy() -> bool:
+            return (await http.get("/api/health")).status_code == 200
+
+        await eventually(healthy)
