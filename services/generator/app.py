@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 
 from prometheus_client import Counter
 
@@ -11,6 +12,7 @@ from services.generator.emitter import Counters, Emitter
 from services.generator.housekeeping import Housekeeping
 from shared.backlog import Backlog
 from shared.cancelling import cancel
+from shared.errors import NotFound
 from shared.logs import logger
 from shared.runs import RunRecord, RunState
 from shared.service import Service
@@ -67,7 +69,8 @@ class Generator:
             records = await self._service.runs.refresh()
             for record in records:
                 if record.state == RunState.RUNNING and self._has_all(record):
-                    await housekeeping.complete(record)
+                    with suppress(NotFound):  # a record that was ruined holds up its run alone
+                        await housekeeping.complete(record)
             if time.monotonic() - trimmed_at > TRIM_SECONDS:
                 await housekeeping.trim()
                 await housekeeping.reject_orphans()

@@ -168,3 +168,44 @@ async def test_dead_letters_name_the_reason(arena: Arena) -> None:
         "negative batch": "batch number -1 is negative",
         "no rows": "a batch without rows",
     }
+
+
+async def test_a_ruined_record_holds_up_its_own_run_alone(full_arena: Arena) -> None:
+    arena = full_arena
+    await arena.schedulers("greedy")
+    for name in ("simulator", "recorder", "generator"):
+        await arena.start(name)
+    ruined = await arena.run(schedulers=["greedy"], tasks=200, pace=400)
+    sound = await arena.run(schedulers=["greedy"], tasks=400, pace=400)
+    subject = subjects.tasks(ruined.run)
+
+    async def all_sent() -> bool:
+        return await arena.tasks_sent(ruined) == 200
+
+    await eventually(all_sent)
+    await arena.publish_raw(f"$KV.runs.{ruined.run}", b"garbage")
+    await arena.completed(sound)
+    after = await arena.run(schedulers=["greedy"], tasks=100)
+    await arena.completed(after)
+
+    async def trimmed() -> bool:
+        return await arena.count_of(subjects.TASKS, subject) <= 1
+
+    await eventually(trimmed)
+    (letter,) = await arena.dead_letters()
+    assert letter["Hybrid-Subject"] == f"$KV.runs.{ruined.run}"
+
+
+async def test_a_message_that_looks_like_a_word_of_the_server_ends_no_reader(arena: Arena) -> None:
+    """nats-py would take it for the answer to a fetch, and FastStream would stop reading."""
+    await arena.schedulers("greedy")
+    for status in ("404", "409", "503"):
+        headers = {"Status": status, "Description": "no"}
+        await arena.stream.publish("tasks.x", b"garbage", headers=headers)
+        await arena.stream.publish("tasks.x", b"", headers=headers)
+    await arena.publish_raw("tasks.x", b"the last")
+
+    async def all_rejected() -> bool:
+        return await arena.count(subjects.REJECTED) == 7
+
+    await eventually(all_rejected)
