@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import statistics
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -131,9 +132,11 @@ async def storm(
         watch = asyncio.create_task(striker.settle(COMPLETE_SECONDS))
         await arena.complete(run, COMPLETE_SECONDS)
         watch.cancel()
+        began = time.monotonic()
         found = await asyncio.to_thread(check, arena.tables, run, reference=reference, rules=RULES)
         log.findings.append(found)
-        say(f"checked {found.results:,} results: " + ("all is well" if found.ok else "WRONG"))
+        verdict = "all is well" if found.ok else "WRONG"
+        say(f"{found.results:,} results checked in {time.monotonic() - began:.1f} s: {verdict}")
         for problem in found.problems:
             say(f"  {problem}")
     finally:

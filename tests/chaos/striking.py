@@ -111,19 +111,17 @@ class Striker:
 
     async def _disturb_process(self, fault: Fault) -> None:
         pid = await self._alive(fault.target)
-        if fault.kind == faults.KILL:
-            os.kill(pid, signal.SIGKILL)
-        elif fault.kind == faults.FREEZE:
-            os.kill(pid, signal.SIGSTOP)
+        if fault.kind == faults.FREEZE:
+            _signal(pid, signal.SIGSTOP)
             try:
                 await asyncio.sleep(fault.seconds)
             finally:
-                os.kill(pid, signal.SIGCONT)
-        else:
-            os.kill(pid, signal.SIGTERM)
-        if fault.kind != faults.FREEZE and not await self._gone(fault.target, pid):
+                _signal(pid, signal.SIGCONT)
+            return
+        _signal(pid, signal.SIGKILL if fault.kind == faults.KILL else signal.SIGTERM)
+        if not await self._gone(fault.target, pid):
             self.problems.append(f"{fault.target} does not stop within {STOP_SECONDS:.0f} s")
-            os.kill(pid, signal.SIGKILL)
+            _signal(pid, signal.SIGKILL)
 
     async def _alive(self, name: str) -> int:
         child = self._arena.children[name]
@@ -173,6 +171,11 @@ class Striker:
             faults.REFUSED: (proxy.refuse, nothing),
             faults.CUT: (proxy.cut, nothing),
         }[kind]
+
+
+def _signal(pid: int, number: int) -> None:
+    with suppress(ProcessLookupError):  # it has just died by itself
+        os.kill(pid, number)
 
 
 def _pending(struck: Struck) -> bool:
