@@ -11,30 +11,26 @@ import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from ssl import SSLContext
 from typing import Any
-from urllib.parse import urlsplit
 
 import nats.errors
 import nats.js.errors
-from faststream import AckPolicy, BaseMiddleware
-from faststream.exceptions import HandlerException
+from faststream import AckPolicy
 from faststream.message import StreamMessage
 from faststream.nats import JStream, NatsBroker, PullSub
-from faststream.nats.message import NatsBatchMessage, NatsMessage
-from faststream.nats.security import NatsSecurity, NatsUserPassword
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, Header, RawStreamMsg
 from prometheus_client import CollectorRegistry, Counter
 
-from shared import batches, subjects
+from shared import batches, pulling, subjects
+from shared.connection import log_connection_error, security_of, shown
 from shared.errors import Conflict, TooNew, Unavailable, Unreadable
 from shared.events import Event, ServiceReport
+from shared.failing import DeadLetters
 from shared.logs import logger
 from shared.settings import Settings
-from shared.tls import client_context
 
 WRONG_LAST_SEQUENCE = 10071
 STREAM_FULL = {10077, 10122, 10123}  # bytes, messages, messages of a subject
@@ -57,9 +53,9 @@ PASSING = (
 # four holds each back up to 150 ms. A message is a batch already, so one a pull is fast as well.
 ONE_AT_A_TIME = PullSub(batch_size=1, timeout=1)
 
-FETCH_AGAIN_SECONDS = 0.1  # after an answer that is no time-out
-
 log = logger()
+
+pulling.mend()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +81,7 @@ class Bus:
         self._inbox = subjects.inbox(settings.nats_user)
         self.broker = NatsBroker(
             settings.nats_servers,
-            security=_security(settings),
+            security=security_of(settings),
             name=service,
             inbox_prefix=self._inbox,
             max_reconnect_attempts=-1,
@@ -96,7 +92,7 @@ class Bus:
             middlewares=[DeadLetters(self)],
             decoder=_raw,
             logger=None,
-            error_cb=_log_connection_error,
+            error_cb=log_connection_error,
             graceful_timeout=10,
         )
         self._rejected = Counter(
@@ -159,7 +155,7 @@ class Bus:
                 log.info("waiting for the generator, which makes the streams")
                 await asyncio.sleep(0.2)
             except PASSING as error:
-                servers = _shown(self.settings)
+                servers = shown(self.settings)
                 log.warning("waiting for NATS", servers=servers, error=repr(error))
                 await asyncio.sleep(1)
 
@@ -348,87 +344,6 @@ class Bus:
         return sorted(reports, key=lambda r: (r.service, r.scheduler, r.started_at, r.instance))
 
 
-class DeadLetters:
-    """What becomes of a message whose handler fails, for every subscriber alike.
-
-    Unreadable: to the dead letters, then acknowledged. Anything else may pass: given back, to be
-    delivered again after a delay. Nothing is dropped in silence.
-    """
-
-    def __init__(self, bus: Bus) -> None:
-        self._bus = bus
-
-    def __call__(self, message: Any, /, *, context: Any) -> BaseMiddleware[Any, Any]:
-        return _DeadLetters(message, context=context, bus=self._bus)
-
-
-class _DeadLetters(BaseMiddleware[Any, Any]):
-    def __init__(self, message: Any, /, *, context: Any, bus: Bus) -> None:
-        super().__init__(message, context=context)
-        self._bus = bus
-
-    async def consume_scope(
-        self, call_next: Callable[[Any], Awaitable[Any]], msg: StreamMessage[Any]
-    ) -> Any:
-        try:
-            return await call_next(msg)
-        except HandlerException:
-            raise
-        except Unreadable as error:
-            raw = msg.raw_message
-            if not isinstance(raw, Msg):
-                raise
-            place = raw.metadata
-            await self._bus.reject(
-                raw.subject, place.stream, place.sequence.stream, raw.data, str(error)
-            )
-            await msg.ack()
-        except Exception as error:
-            log.warning("message is given back", error=repr(error), exc_info=True)
-            self._bus.given_back.inc()
-            await give_back(msg, self._bus.settings)
-
-
-async def give_back(message: StreamMessage[Any], settings: Settings) -> None:
-    """To be delivered again, to whoever asks first, after a delay."""
-    assert isinstance(message, (NatsMessage, NatsBatchMessage))
-    await message.nack(delay=settings.retry_delay.total_seconds())
-
-
-_fetch = JetStreamContext.PullSubscription.fetch
-
-
-async def _fetch_or_time_out(*args: Any, **options: Any) -> list[Msg]:
-    """nats-py ends a fetch whose time is up with one of two exceptions, and FastStream knows only
-    the other: its consuming task would die, with the messages that it had collected. While a
-    cluster elects the consumer's leader it would ask again at once, and keep a core busy."""
-    try:
-        return await _fetch(*args, **options)
-    except TimeoutError as error:
-        raise nats.errors.TimeoutError from error
-    except nats.errors.Error as error:
-        await asyncio.sleep(FETCH_AGAIN_SECONDS)
-        raise nats.errors.TimeoutError from error
-
-
-JetStreamContext.PullSubscription.fetch = _fetch_or_time_out  # type: ignore[method-assign]
-
-_status = JetStreamContext.is_status_msg
-
-
-def _word_of_the_server(message: Msg | None) -> str | None:
-    """nats-py takes every message with a header `Status` for the server's word on a fetch. One that
-    is stored would end the reader, and come again after each restart."""
-    if message is not None and message.reply.startswith("$JS.ACK."):
-        return None
-    return _status(message)
-
-
-JetStreamContext.is_status_msg = staticmethod(  # type: ignore[assignment,method-assign]
-    _word_of_the_server
-)
-
-
 def existing(stream: str) -> JStream:
     """A stream that `Bus.connect` has made, for FastStream's subscribers."""
     return JStream(stream, declare=False)
@@ -446,38 +361,6 @@ def _stands_at(message: RawStreamMsg, subject: str) -> batches.Envelope:
 
 async def _raw(message: StreamMessage[Any]) -> Any:
     return message.body
-
-
-async def _log_connection_error(error: Exception) -> None:
-    if not isinstance(error, nats.errors.SlowConsumerError):
-        log.warning("NATS connection", error=repr(error))
-
-
-def tls_context(settings: Settings) -> SSLContext | None:
-    """How to speak with NATS; None: in plain text."""
-    if settings.nats_tls_ca is None:
-        return None
-    return client_context(settings.nats_tls_ca, settings.nats_tls_cert, settings.nats_tls_key)
-
-
-def _security(settings: Settings) -> NatsSecurity:
-    context = tls_context(settings)
-    # Before a word is said: who asks for plain text gets no password.
-    first = context is not None
-    if not settings.nats_user:
-        return NatsSecurity(ssl_context=context, tls_handshake_first=first)
-    # Not in the address: NATS takes a quoted password there as it stands.
-    return NatsUserPassword(
-        settings.nats_user,
-        settings.nats_password.get_secret_value(),
-        ssl_context=context,
-        tls_handshake_first=first,
-    )
-
-
-def _shown(settings: Settings) -> str:
-    parts = map(urlsplit, settings.nats_servers)
-    return ", ".join(f"{part.hostname}:{part.port}" for part in parts)
 
 
 def _one_line(text: str) -> str:

@@ -17,7 +17,7 @@ from services.cli.options import DataDir, Json
 from services.cli.output import err, explained, fail, out, print_json
 from shared import batches
 from shared.batches import Batch
-from shared.bus import tls_context
+from shared.connection import tls_context
 from shared.errors import Unreadable
 from shared.settings import Settings
 from shared.subjects import inbox

@@ -196,10 +196,10 @@ def test_nats_accepts_its_configuration_whatever_the_password_looks_like(passwor
 def test_the_cluster_is_three_nats_servers_alike() -> None:
     override: dict[str, dict[str, Any]] = yaml.safe_load(CLUSTER.read_text())["services"]
     assert override.keys() == {"nats", "nats-2", "nats-3"}
-    for name in override:
+    for number, name in enumerate(override, 1):
         given = SERVICES["nats"]["environment"] | override[name]["environment"]
         assert given["NATS_SERVER_NAME"] == name
-        assert f"@{name}:6222" in given[f"NATS_ROUTE_{max(name[-1:], '1') if '-' in name else 1}"]
+        assert f"@{name}:6222" in given[f"NATS_ROUTE_{number}"]
         check_nats(ROOT / "deploy/nats/cluster.conf", given, "0099")
     volumes = [volume for said in override.values() for volume in said["volumes"]]
     stores = [volume for volume in volumes if not volume.startswith(".")]
