@@ -43,7 +43,6 @@ class Seeds:
 
     live: str
     stopped: str
-    scheduler: str
     batches: dict[str, list[bytes]]  # by subject
     record: bytes
 

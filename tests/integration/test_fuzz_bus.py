@@ -47,7 +47,7 @@ async def seeds(arena: Arena, live: RunRecord, stopped: RunRecord) -> Seeds:
         ):
             bodies = [message.data for message in await arena.messages(stream, subject)]
             found[subject] = bodies[-3:]
-    return Seeds(live.run, stopped.run, "greedy", found, live.model_dump_json().encode())
+    return Seeds(live.run, stopped.run, found, live.model_dump_json().encode())
 
 
 def fingerprints(arena: Arena, run: RunRecord) -> list[dict[str, Any]]:
