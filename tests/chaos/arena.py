@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +30,23 @@ class StormyArena:
         self.nats, self.clickhouse, self.disk = nats, clickhouse, disk
         arena = stack.arena
         self.http = httpx.AsyncClient(base_url=arena.url, timeout=30)
-        settings = settings_of(arena)
         # Past the proxy: whoever checks wants to know what is stored, not how the weather is.
-        self.tables = ClickHouse(
-            f"http://127.0.0.1:{arena.ports.clickhouse}",
-            "analyst",
-            arena.secrets.analyst,
-            settings.clickhouse_database,
+        self.tables = self._reach("analyst", arena.secrets.analyst)
+
+    def _reach(self, user: str, password: str) -> ClickHouse:
+        settings = settings_of(self._stack.arena)
+        return ClickHouse(settings.clickhouse_url, user, password, settings.clickhouse_database)
+
+    async def merge(self, *, on: bool, timeout: float = 20) -> None:
+        """Let ClickHouse merge or not; one that does not answer just now is left as it is."""
+        settings = settings_of(self._stack.arena)
+        writer = self._reach(
+            settings.clickhouse_user, settings.clickhouse_password.get_secret_value()
         )
+        statement = f"SYSTEM {'START' if on else 'STOP'} MERGES"
+        with suppress(TimeoutError, httpx.HTTPError, RuntimeError):
+            await asyncio.wait_for(asyncio.to_thread(writer.command, statement), timeout)
+        writer.close()
 
     @property
     def children(self) -> dict[str, Child]:

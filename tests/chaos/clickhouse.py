@@ -35,6 +35,9 @@ class ClickHouse:
             table = reader.read_all().combine_chunks()
         return {name: _column(table.column(name)) for name in table.column_names}
 
+    def command(self, sql: str) -> None:
+        self._ask(sql, None)
+
     def _ask(self, sql: str, parameters: Mapping[str, Any] | None) -> bytes:
         named = {f"param_{name}": str(value) for name, value in (parameters or {}).items()}
         answer = self._http.post("/", content=sql.encode(), params=named)
