@@ -29,7 +29,7 @@ from tests.integration.watching import watching
 
 SCHEDULERS = ["greedy", "oracle"]
 # Readers are slow beside a flood, and the machine may be busy.
-PATIENCE = 60 + amount.MESSAGES / 10
+PATIENCE = 120 + amount.MESSAGES / 4
 
 
 def spec(**more: Any) -> dict[str, Any]:
