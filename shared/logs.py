@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import logging
 import sys
+from io import TextIOBase
+from typing import TextIO, cast
 
 import structlog
 
 from shared.settings import Settings
+
+
+class _Stderr(TextIOBase):
+    """Whatever stderr is when something is said: it may be replaced while a process lives."""
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
 
 
 def set_up(settings: Settings, **context: str) -> None:
@@ -26,11 +38,11 @@ def set_up(settings: Settings, **context: str) -> None:
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _Stderr())),
         cache_logger_on_first_use=True,
     )
     # Libraries log through the standard module; only what needs attention is passed on.
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(_Stderr())
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(processor=renderer, foreign_pre_chain=shared)
     )

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+
+from shared import logs
+from shared.settings import Settings
+
+
+def test_a_log_outlives_the_stderr_that_it_was_set_up_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, second = io.StringIO(), io.StringIO()
+    monkeypatch.setattr(sys, "stderr", first)
+    logs.set_up(Settings(log_format="json"))
+    log = logs.logger()
+    log.info("one")
+    assert json.loads(first.getvalue())["event"] == "one"
+    first.close()
+    monkeypatch.setattr(sys, "stderr", second)
+    log.warning("two")
+    assert json.loads(second.getvalue())["event"] == "two"
