@@ -72,7 +72,7 @@ test-containers: setup ## Build the image, start docker-compose.yml, take contai
 
 .PHONY: fuzz
 fuzz: setup ## Send garbage to every subject and call of a real arena (FUZZ_MESSAGES=10000 FUZZ_SEED=1)
-	FUZZ_MESSAGES=$${FUZZ_MESSAGES:-10000} $(BIN)/pytest -s tests/integration/test_fuzz_bus.py tests/integration/test_fuzz_interface.py
+	FUZZ_MESSAGES=$${FUZZ_MESSAGES:-10000} FUZZ_SEED=$${FUZZ_SEED:-$$RANDOM} $(BIN)/pytest -s tests/integration/test_fuzz_bus.py tests/integration/test_fuzz_interface.py
 
 .PHONY: lint
 lint: setup ## Check format, style, types and the import contract

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import random
 
 # Messages on each subject of the bus; a call of the HTTP interface is tried far less often.
 MESSAGES = int(os.environ.get("FUZZ_MESSAGES", "200"))
 CALLS = max(MESSAGES // 200, 1)
 LARGE = MESSAGES >= 1000
-SEED = int(os.environ.get("FUZZ_SEED") or random.SystemRandom().randrange(2**32))
+# The same in every `make test`, which is no place for surprises; another in every `make fuzz`.
+SEED = int(os.environ.get("FUZZ_SEED") or 1)
 
 
 def announce() -> None:
