@@ -55,7 +55,16 @@ up: setup dashboard ## Start the arena on this machine and a run to watch (Ctrl-
 test: setup lint dashboard browser ## Run every test but the long ones
 	cd dashboard && npm test --silent
 	$(BIN)/pytest -n 3 --dist worksteal tests/unit tests/integration tests/upgrade
-	$(BIN)/pytest -m 'not long' tests/e2e tests/chaos tests/dashboard
+	$(MAKE) --jobs 2 test-arena test-dashboard
+
+# Whole arenas wait for one another about as often as they compute, so two at a time.
+.PHONY: test-arena
+test-arena: setup
+	$(BIN)/pytest -m 'not long' tests/e2e tests/chaos
+
+.PHONY: test-dashboard
+test-dashboard: setup dashboard browser
+	$(BIN)/pytest tests/dashboard
 
 .PHONY: test-long
 test-long: setup ## Start, kill and restart whole arenas: determinism, pauses, experiments, back-pressure, a NATS cluster, TLS (ten minutes)

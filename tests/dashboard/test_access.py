@@ -25,7 +25,8 @@ VIEWS = {
 def test_axe_finds_nothing_serious(
     browser: Browser, arena: ArenaProcess, run: str, view: str, theme: str
 ) -> None:
-    for size in (DESK, PHONE):
+    # A phone has another layout, but the same colours.
+    for size in (DESK, PHONE) if theme == "light" else (DESK,):
         context = browser.new_context(viewport=size, bypass_csp=True)  # type: ignore[arg-type]
         context.add_init_script(f"localStorage.setItem('hybrid.theme', '{theme}')")
         viewer = Viewer(context.new_page(), arena.announced["url"])
