@@ -14,7 +14,7 @@ from shared import models, subjects
 from shared.batches import task_problem
 from shared.deadletters import LetterBox
 from shared.errors import Conflict, NotAllowed, NotFound, SpecError, Unavailable
-from shared.events import Event
+from shared.events import Event, ServiceReport
 from shared.models import LEARNERS, Manifest, Model
 from shared.runs import RunBook, RunRecord, RunState
 from shared.service import Service
@@ -36,6 +36,7 @@ OTHERS = "others"
 
 SUBMIT_SECONDS = 10.0
 ROLLBACK_SECONDS = 10.0
+SLOW_ANSWER_SECONDS = 2.0
 
 
 class Control:
@@ -82,8 +83,16 @@ class Control:
         return spec
 
     async def deployed(self) -> list[str]:
-        reports = await self._bus.roll_call()
-        return sorted({report.scheduler for report in reports if report.service == "scheduler"})
+        """Who answers a roll call; one whose workers ask for tasks all the same is waited for."""
+        names = _schedulers(await self._bus.roll_call())
+        asking = {
+            info.name
+            for info in await self._bus.stream.consumers_info(subjects.TASKS)
+            if info.num_waiting
+        }
+        if asking - {subjects.RECORDER_DURABLE, *map(subjects.scheduler_durable, names)}:
+            names |= _schedulers(await self._bus.roll_call(SLOW_ANSWER_SECONDS))
+        return sorted(names)
 
     async def move(self, run: str | None, state: RunState) -> RunRecord:
         record = await self.find(run, active=True)
@@ -192,6 +201,10 @@ class Control:
         for service, letters in (await LetterBox(self._bus).counts()).items():
             counts[service if service in SERVICES else OTHERS] += letters
         return counts
+
+
+def _schedulers(reports: list[ServiceReport]) -> set[str]:
+    return {report.scheduler for report in reports if report.service == "scheduler"}
 
 
 def _check_place(run: str, name: str) -> None:

@@ -11,6 +11,7 @@ import secrets
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +30,8 @@ SLOW = Path(__file__).parent / "slow.yml"
 def build_image() -> None:
     """Our image from the tree as it is."""
     command = ["docker", "build", "--network", "host", "--tag", f"{IMAGE}:{TAG}"]
-    subprocess.run([*command, "--file", "deploy/Dockerfile", "."], cwd=ROOT, check=True)
+    command += ["--file", "deploy/Dockerfile", "."]
+    subprocess.run(command, cwd=ROOT, check=True, stdout=sys.stderr)
 
 
 class _Compose(DockerCompose):

@@ -7,6 +7,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from shared import subjects
+from shared.bus import Bus
+from shared.events import ServiceReport
 from shared.runs import RunState
 from tests.integration.arena import Arena, eventually, unchanged
 from tests.integration.gateway import TASK, assert_problem, serving, started, state_of, whole
@@ -91,6 +93,22 @@ async def test_a_run_from_start_to_end(full_arena: Arena, http: httpx.AsyncClien
         assert (status["run"], status["state"], status["is_running"]) == (run, "completed", False)
         assert status["tasks_processed"] == 400
     assert [found["run"] for found in (await http.get("/api/runs")).json()] == [run]
+
+
+async def test_a_scheduler_that_is_slow_to_answer_takes_part(
+    full_arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = Bus.roll_call
+
+    async def only_greedy_is_quick(bus: Bus, patience: float = 0.4) -> list[ServiceReport]:
+        reports = await call(bus, patience)
+        return [r for r in reports if patience > 0.4 or r.scheduler != "oracle"]
+
+    await whole(full_arena, "greedy", "oracle")
+    monkeypatch.setattr(Bus, "roll_call", only_greedy_is_quick)
+    async with serving(full_arena.settings) as http:
+        answer = await http.post("/api/runs", json={"tasks": 1})
+    assert answer.json()["spec"]["schedulers"] == ["greedy", "oracle"]
 
 
 async def test_pause_resume_and_stop(full_arena: Arena, http: httpx.AsyncClient) -> None:
