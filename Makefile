@@ -47,16 +47,12 @@ dashboard-dev: $(PACKAGES) ## Serve the dashboard with hot reload beside a runni
 browser: ## Find a Chromium for the dashboard's tests, or install Debian's
 	@deploy/find-or-install chromium chromium-browser google-chrome -- chromium
 
-.PHONY: kubectl
-kubectl: ## Find a kubectl for the tests of the Kubernetes manifests, or install Debian's
-	@deploy/find-or-install kubectl -- kubernetes-client
-
 .PHONY: up
 up: setup dashboard ## Start the arena on this machine and a run to watch (Ctrl-C stops it)
 	@$(BIN)/hybrid up $(ARGS)
 
 .PHONY: test
-test: setup lint dashboard browser kubectl ## Run every test but the long ones
+test: setup lint dashboard browser ## Run every test but the long ones
 	cd dashboard && npm test --silent
 	$(BIN)/pytest -n 3 --dist worksteal tests/unit tests/integration tests/upgrade
 	$(MAKE) --jobs 2 test-arena test-dashboard
