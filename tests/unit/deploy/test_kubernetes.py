@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -79,7 +80,20 @@ def test_written_files_are_up_to_date() -> None:
         assert path.read_text() == text, f"{path.name}: run `python -m deploy.kubernetes`"
 
 
-@pytest.mark.skipif(not shutil.which("kubectl"), reason="compares with kubectl where there is one")
+def kubectl_release() -> int:
+    """The 32 of 1.32; 0: there is none."""
+    if not shutil.which("kubectl"):
+        return 0
+    asked = ["kubectl", "version", "--client", "--output", "json"]
+    said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    return int(re.sub(r"\D", "", json.loads(said)["clientVersion"]["minor"]))
+
+
+@pytest.mark.skipif(
+    kubectl_release() < 24,
+    reason="needs kubectl 1.24 or newer, which pip and npm do not have and Debian only in an older "
+    "version; our own rendering of the manifests is checked all the same",
+)
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_kustomize_renders_the_same(overlay: str) -> None:
     done = subprocess.run(
