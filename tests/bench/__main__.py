@@ -26,6 +26,7 @@ import psutil
 from deploy.local.arena import find
 from shared import batches
 from tests.bench import machine
+from tests.counting import once
 from tests.e2e.arena import RULES, ArenaProcess
 
 EVERYBODY = (*RULES, "hybrid_ml", "rl_agent")
@@ -102,11 +103,8 @@ def measure_throughput(
         f"FROM tasks WHERE run = '{run}'"
     )[0]["at"]
     wall = detail["updated_at"] - first
-    stored = arena.sql(
-        "SELECT count() AS rows, uniqExact(scheduler, task_id) AS results "
-        f"FROM scheduler_results FINAL WHERE run = '{run}'"
-    )[0]
-    assert stored["rows"] == stored["results"] == tasks * len(schedulers), stored
+    stored = arena.counted(run)
+    assert stored == once(tasks, schedulers), stored
     return {
         "tasks": tasks,
         "schedulers": len(schedulers),

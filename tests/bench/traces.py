@@ -20,6 +20,7 @@ import psutil
 
 from tests.bench import machine
 from tests.bench.__main__ import processes, say
+from tests.counting import once
 from tests.e2e.arena import HYBRID, ArenaProcess
 
 SCHEDULERS = ("greedy", "oracle")
@@ -82,13 +83,10 @@ def measure_replay(folder: Path, path: Path, rows: int) -> dict[str, Any]:
             answer = json.loads(replay.stdout.read())
         wall = time.monotonic() - began
         run = answer["run"]
-        stored = arena.sql(
-            "SELECT count() AS results, uniqExact(task_id) AS tasks, max(task_id) + 1 AS last "
-            f"FROM scheduler_results FINAL WHERE run = '{run}'"
-        )[0]
+        stored = arena.counted(run)
     finally:
         arena.stop()
-    assert stored == {"results": rows * len(SCHEDULERS), "tasks": rows, "last": rows}, stored
+    assert stored == once(rows, SCHEDULERS), stored
     return {
         "replay": {
             "schedulers": len(SCHEDULERS),

@@ -6,21 +6,12 @@ import pytest
 import yaml
 
 from tests.containers.cluster import ROOT, Cluster
+from tests.counting import COUNTED, once
 from tests.e2e.arena import FINGERPRINT, RULES
 
 SERVICES = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
 ALWAYS = sorted(name for name, service in SERVICES.items() if "profiles" not in service)
 TASKS = 20_000
-
-
-def assert_whole(cluster: Cluster, run: str, tasks: int, schedulers: int) -> None:
-    (row,) = cluster.sql(
-        "SELECT count() AS results, uniqExact(scheduler, task_id) AS pairs, "
-        "uniqExact(task_id) AS tasks, uniqExact(scheduler) AS schedulers "
-        f"FROM scheduler_results FINAL WHERE run = '{run}'"
-    )
-    pairs = tasks * schedulers
-    assert row == {"results": pairs, "pairs": pairs, "tasks": tasks, "schedulers": schedulers}
 
 
 def test_every_service_of_the_file_runs(cluster: Cluster) -> None:
@@ -58,7 +49,7 @@ def test_any_container_may_go_in_the_middle_of_a_run(cluster: Cluster, how: str)
                 # Docker takes a kill by hand as a wish that it stay away.
                 container.start()
     cluster.complete(run)
-    assert_whole(cluster, run, TASKS, len(RULES))
+    assert cluster.sql(COUNTED.format(run=run)) == once(TASKS, RULES)
     found = {row["scheduler"]: row for row in cluster.sql(FINGERPRINT.format(run=run))}
     expected = {row["scheduler"]: row for row in cluster.sql(FINGERPRINT.format(run=undisturbed))}
     assert found == expected
@@ -75,4 +66,4 @@ def test_workers_come_and_go_under_load(cluster: Cluster) -> None:
             run, lambda status, done=done: status["schedulers"]["slow"]["results"] > done
         )
     cluster.complete(run)
-    assert_whole(cluster, run, TASKS, 2)
+    assert cluster.sql(COUNTED.format(run=run)) == once(TASKS, ["greedy", "slow"])

@@ -19,6 +19,7 @@ import psutil
 from deploy.local.arena import find
 from services.cli.client import settings_of
 from shared.tls import client_context
+from tests.counting import COUNTED
 
 HYBRID = str(Path(sys.executable).parent / "hybrid")
 
@@ -130,6 +131,9 @@ class ArenaProcess:
         )
         assert answer.is_success, answer.text
         return [json.loads(line) for line in answer.text.splitlines()]
+
+    def counted(self, run: str) -> list[dict[str, Any]]:
+        return self.sql(COUNTED.format(run=run))
 
     def fingerprints(self, run: str) -> list[dict[str, Any]]:
         return self.sql(FINGERPRINT.format(run=run))

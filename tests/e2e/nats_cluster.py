@@ -18,13 +18,8 @@ from deploy.local.arena import Arena, find
 from deploy.local.nats import node_names
 from services.cli.client import settings_of
 from shared import batches, subjects
-from tests.e2e.arena import ArenaProcess
-
-# What ClickHouse holds of a run: every task once for every scheduler, or one was lost or doubled.
-COUNTED = """
-    SELECT scheduler, count() AS results, uniqExact(task_id) AS tasks
-    FROM scheduler_results FINAL WHERE run = '{run}' GROUP BY scheduler ORDER BY scheduler
-"""
+from tests.counting import once
+from tests.e2e.arena import RULES, ArenaProcess
 
 
 class Cluster:
@@ -157,6 +152,5 @@ async def pause_after_losing(cluster: Cluster, run: str, *, leader: bool) -> lis
 
 def exactly_once(arena: ArenaProcess, run: str, tasks: int) -> bool:
     """Whether ClickHouse has one result for every task and scheduler, and nobody rejected any."""
-    counted = arena.sql(COUNTED.format(run=run))
     letters = arena.http.get("/api/rejected").json()["total"]
-    return letters == 0 and all(row["results"] == row["tasks"] == tasks for row in counted)
+    return letters == 0 and arena.counted(run) == once(tasks, RULES)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.counting import once
 from tests.e2e.arena import QUICK, ArenaProcess
 
 pytestmark = pytest.mark.timeout(400)
@@ -75,12 +76,7 @@ def test_killing_trainer_and_workers_loses_nothing_and_versions_go_on(
     time.sleep(1)  # a batch that was on its way when the pause came
     stopped = arena.wait_for(run, lambda s: s["tasks_processed"] == s["tasks_sent"])
     arena.http.post("/api/simulation/stop", params={"run": run})
-    counts = arena.sql(
-        "SELECT scheduler, count() AS results, uniqExact(task_id) AS tasks "
-        f"FROM scheduler_results FINAL WHERE run = '{run}' GROUP BY scheduler"
-    )
-    assert len(counts) == len(COMPETITORS)
-    assert all(row["results"] == row["tasks"] == stopped["tasks_sent"] for row in counts)
+    assert arena.counted(run) == once(stopped["tasks_sent"], COMPETITORS)
     for name in ("hybrid_ml", "rl_agent"):
         shipped = versions(arena, run, name)
         assert shipped == list(range(1, len(shipped) + 1))

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.counting import once
 from tests.e2e.arena import HYBRID, ArenaProcess, hybrid
 
 SAMPLES = Path(__file__).parents[2] / "docs" / "traces"
@@ -68,16 +69,6 @@ def replay(arena: ArenaProcess, path: Path, *options: str) -> dict[str, Any]:
     return found
 
 
-def assert_stored_once(arena: ArenaProcess, run: str, tasks: int, schedulers: int) -> None:
-    (row,) = arena.sql(
-        "SELECT count() AS results, uniqExact(scheduler, task_id) AS pairs, "
-        "uniqExact(task_id) AS tasks, max(task_id) AS last "
-        f"FROM scheduler_results FINAL WHERE run = '{run}'"
-    )
-    pairs = tasks * schedulers
-    assert row == {"results": pairs, "pairs": pairs, "tasks": tasks, "last": tasks - 1}
-
-
 def test_a_killed_replay_goes_on_where_it_was_and_no_task_is_lost_or_doubled(
     shared_arena: ArenaProcess, long_trace: Path
 ) -> None:
@@ -102,7 +93,7 @@ def test_a_killed_replay_goes_on_where_it_was_and_no_task_is_lost_or_doubled(
     assert (found["state"], found["tasks"]) == ("completed", TASKS)
     assert found["sent"] == TASKS - stopped_at
     assert found["skipped"] == {"too few columns": TASKS // 10}
-    assert_stored_once(arena, run, TASKS, schedulers=2)
+    assert arena.counted(run) == once(TASKS, ["greedy", "oracle"])
     (row,) = arena.sql(
         "SELECT countIf(size != 100 + task_id % 7 OR arrival_time != task_id / 100 OR "
         "dependencies != if(task_id = 0, [], [task_id - 1])) AS wrong "
@@ -116,7 +107,7 @@ def test_a_sample_takes_as_long_on_the_cpu_as_where_it_was_recorded(
 ) -> None:
     found = replay(shared_arena, SAMPLES / "cluster.swf", "--schedulers", "cpu_only")
     assert (found["state"], found["tasks"]) == ("completed", 97)
-    assert_stored_once(shared_arena, found["run"], 97, schedulers=1)
+    assert shared_arena.counted(found["run"]) == once(97, ["cpu_only"])
     (row,) = shared_arena.sql(
         "SELECT max(time) AS longest, sum(time) AS total FROM scheduler_results FINAL "
         f"WHERE run = '{found['run']}'"

@@ -9,7 +9,7 @@ from shared import models, subjects
 from shared.batches import Batch
 from shared.models import FOREST, Model
 from shared.runs import RunRecord
-from tests.integration.arena import Arena, eventually, unchanged
+from tests.integration.arena import Arena, eventually
 
 FOREST_RULE = {"trees": 10}
 AGENT_RULE = {"hidden": 16, "pretrain_steps": 50}
@@ -45,13 +45,6 @@ async def reached(arena: Arena, run: RunRecord, name: str, version: int) -> Mode
 
     model: Model = await eventually(newest, f"version {version} of {name}")
     return model
-
-
-async def at_rest(arena: Arena, run: RunRecord) -> int:
-    async def sent() -> int:
-        return await arena.tasks_sent(run)
-
-    return int(await unchanged(sent))
 
 
 async def decided(arena: Arena, run: RunRecord, name: str, tasks: int) -> list[Batch]:

@@ -13,6 +13,7 @@ from shared.batches import Batch, Envelope
 from shared.runs import RunRecord
 from shared.tasks import Decisions
 from shared.workload import Cursor, generate
+from tests.counting import COUNTED, once
 from tests.integration.arena import Arena, eventually
 
 SCHEDULERS = ("greedy", "oracle")
@@ -130,13 +131,7 @@ async def test_garbage_on_every_subject_is_put_aside_once_and_the_run_completes(
     assert all(letter.headers["Hybrid-Reason"] for letter in ours)
     assert len(await arena.events("rejected")) == len(garbage)
 
-    rows = arena.store.query(
-        "SELECT scheduler, count() AS n, uniqExact(task_id) AS ids, max(task_id) AS last "
-        "FROM scheduler_results FINAL GROUP BY scheduler ORDER BY scheduler"
-    )
-    assert rows == [
-        {"scheduler": name, "n": 3000, "ids": 3000, "last": 2999} for name in SCHEDULERS
-    ]
+    assert arena.store.query(COUNTED.format(run=run.run)) == once(3000, SCHEDULERS)
     expected, _ = generate(run.spec, Cursor(), 3000)
     sizes = arena.store.query("SELECT size FROM tasks FINAL ORDER BY task_id")
     assert [row["size"] for row in sizes] == expected.size.tolist()

@@ -10,7 +10,6 @@ from shared.models import AGENT, FOREST
 from shared.runs import RunState
 from tests.integration.arena import Arena, eventually, unchanged
 from tests.integration.learning import (
-    at_rest,
     decided,
     learning,
     reached,
@@ -22,13 +21,14 @@ from tests.integration.learning import (
     versions_used,
 )
 from tests.integration.publishing import publish_run
+from tests.integration.sending import come_to_rest
 
 
 async def test_a_run_waits_for_its_pretrained_models(arena: Arena) -> None:
     await arena.schedulers("hybrid_ml", "rl_agent")
     await arena.start("generator")
     run = await arena.run(schedulers=[FOREST, AGENT], tasks=200, learning=learning())
-    assert await at_rest(arena, run) == 0
+    assert await come_to_rest(arena, run) == 0
     await arena.start("trainer")
     for name, kind in ((FOREST, "onnx"), (AGENT, "safetensors")):
         assert set(versions_used(await decided(arena, run, name, 200))) == {1}

@@ -10,7 +10,8 @@ from shared import models, subjects
 from shared.models import AGENT, FOREST
 from shared.runs import RunState
 from tests.integration.arena import Arena, eventually
-from tests.integration.learning import at_rest, learning, reached, rows, shipped, started, versions
+from tests.integration.learning import learning, reached, rows, shipped, started, versions
+from tests.integration.sending import come_to_rest
 
 
 async def test_a_killed_trainer_goes_on_where_it_was(full_arena: Arena) -> None:
@@ -101,7 +102,7 @@ async def test_an_older_model_comes_back_as_a_new_version(full_arena: Arena) -> 
     run = await arena.run(schedulers=["oracle", FOREST], pace=75, learning=rule)
     last = (await reached(arena, run, FOREST, 2)).manifest.version
     await arena.runs.move(run.run, RunState.PAUSED)
-    await at_rest(arena, run)
+    await come_to_rest(arena, run)
     old = await models.version(arena.bus, run.run, FOREST, 1)
     said = await rolled_back(arena, run.run, 1)
     assert said["version"] == last + 1
