@@ -15,7 +15,7 @@ from faststream.message import StreamMessage
 from faststream.nats.message import NatsBatchMessage, NatsMessage
 from nats.aio.msg import Msg
 
-from shared.errors import Unreadable
+from shared.errors import Unavailable, Unreadable
 from shared.logs import logger
 from shared.settings import Settings
 
@@ -55,7 +55,9 @@ class _DeadLetters(BaseMiddleware[Any, Any]):
             )
             await msg.ack()
         except Exception as error:
-            log.warning("message is given back", error=repr(error), exc_info=True)
+            # What does not answer is named; where we asked it says nothing more, many times over.
+            unexpected = not isinstance(error, Unavailable)
+            log.warning("message is given back", error=repr(error), exc_info=unexpected)
             self._bus.given_back.inc()
             await give_back(msg, self._bus.settings)
 

@@ -11,6 +11,9 @@ import structlog
 
 from shared.settings import Settings
 
+# They warn of what they raise as well, which we tell of.
+REPEATED = ("clickhouse_connect", "urllib3")
+
 
 class _Stderr(TextIOBase):
     """Whatever stderr is when something is said: it may be replaced while a process lives."""
@@ -47,6 +50,8 @@ def set_up(settings: Settings, **context: str) -> None:
         structlog.stdlib.ProcessorFormatter(processor=renderer, foreign_pre_chain=shared)
     )
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    for library in REPEATED:
+        logging.getLogger(library).setLevel(logging.ERROR)
     structlog.contextvars.bind_contextvars(
         **{key: value for key, value in context.items() if value}
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
+import shutil
 import signal
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +16,9 @@ from shared.logs import logger
 
 STOP_SECONDS = 15.0
 FIRST_DELAY, LONGEST_DELAY = 0.2, 5.0
+# A log of this size becomes the old log, and a new one begins.
+LOG_BYTES = 16 * 2**20
+LOOK_SECONDS = 10.0
 # A process that lived this long was well: its next death is a first one again.
 WELL_SECONDS = 30.0
 
@@ -61,7 +66,7 @@ class Child:
         while True:
             assert self.process is not None
             started = loop.time()
-            code = await self.process.wait()
+            code = await self._ended(self.process)
             if self._stopping:
                 return
             if loop.time() - started > WELL_SECONDS:
@@ -76,6 +81,13 @@ class Child:
             await asyncio.sleep(delay)
             delay = min(delay * 2, LONGEST_DELAY)
             await self._spawn()
+
+    async def _ended(self, process: asyncio.subprocess.Process) -> int:
+        while True:
+            try:
+                return await asyncio.wait_for(process.wait(), LOOK_SECONDS)
+            except TimeoutError:
+                _turn_over(self.log_file)
 
     async def stop(self) -> None:
         self._stopping = True
@@ -95,6 +107,17 @@ class Child:
             return "\n".join(self.log_file.read_text(errors="replace").splitlines()[-lines:])
         except OSError:
             return ""
+
+
+def _turn_over(log_file: Path) -> None:
+    """The process goes on writing to the same file, at its end, which is its start then.
+
+    What it says between the copy and the cut is lost, and a disk that is full keeps the log as is.
+    """
+    with suppress(OSError):
+        if log_file.stat().st_size > LOG_BYTES:
+            shutil.copyfile(log_file, log_file.with_suffix(".old.log"))
+            os.truncate(log_file, 0)
 
 
 def _die_with_parent() -> None:

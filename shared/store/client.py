@@ -5,6 +5,7 @@ Calls block; services on an event loop use them through `asyncio.to_thread`.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +19,8 @@ from clickhouse_connect.driver.exceptions import ClickHouseError, DatabaseError
 from shared.errors import Unavailable
 from shared.settings import Settings
 from shared.store.schema import MIGRATIONS
+
+_ASKED = re.compile(r" with url: \S+")
 
 
 class StoreError(Unavailable):
@@ -137,5 +140,6 @@ class Store:
 
 
 def _reason(error: ClickHouseError) -> str:
+    """Its first line, without the address that was asked, which holds the whole query."""
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else repr(error)
+    return _ASKED.sub("", lines[0]) if lines else repr(error)

@@ -164,6 +164,10 @@ def test_a_store_finds_its_clickhouse_again(tmp_path: Path) -> None:
     with clickhouse_server.running(tmp_path, "--port", port) as server:
         assert store.ping() is None
         server.kill()
+        with pytest.raises(StoreError, match="refused") as refused:
+            store.insert("plain", pa.table({"a": [1]}), token="a")
+        # Without the query: it may be long, and is told of again and again.
+        assert "INSERT" not in str(refused.value)
         assert store.ping()
     with clickhouse_server.running(tmp_path, "--port", port):
         assert store.ping() is None
