@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,22 +31,10 @@ class StormyArena:
         arena = stack.arena
         self.http = httpx.AsyncClient(base_url=arena.url, timeout=30)
         # Past the proxy: whoever checks wants to know what is stored, not how the weather is.
-        self.tables = self._reach("analyst", arena.secrets.analyst)
-
-    def _reach(self, user: str, password: str) -> ClickHouse:
-        settings = settings_of(self._stack.arena)
-        return ClickHouse(settings.clickhouse_url, user, password, settings.clickhouse_database)
-
-    async def merge(self, *, on: bool, timeout: float = 20) -> None:
-        """Let ClickHouse merge or not; one that does not answer just now is left as it is."""
-        settings = settings_of(self._stack.arena)
-        writer = self._reach(
-            settings.clickhouse_user, settings.clickhouse_password.get_secret_value()
+        settings = settings_of(arena)
+        self.tables = ClickHouse(
+            settings.clickhouse_url, "analyst", arena.secrets.analyst, settings.clickhouse_database
         )
-        statement = f"SYSTEM {'START' if on else 'STOP'} MERGES"
-        with suppress(TimeoutError, httpx.HTTPError, RuntimeError):
-            await asyncio.wait_for(asyncio.to_thread(writer.command, statement), timeout)
-        writer.close()
 
     @property
     def children(self) -> dict[str, Child]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from .access import ANALYST, User, Users
 from .engine import Engine, FolderUnusable
+from .room import Room
 from .server import serve
 
 _ENVIRONMENT = """\
@@ -43,6 +44,7 @@ def main() -> int:
     database = os.environ.get("CLICKHOUSE_DB")
     if database:
         engine.create_database(database)
+    Room(engine, options.path.resolve()).watch()
     host, port = listener.getsockname()[:2]
     scheme = "https" if options.tls_cert else "http"
     print(f"clickhouse: {engine.version} on {scheme}://{host}:{port}", file=sys.stderr, flush=True)

@@ -55,13 +55,11 @@ class Engine:
                 f"the engine cannot open {path} ({reason}): repair or empty it, "
                 "or give another --path"
             ) from None
-        self.version = self._ask("SELECT version()")
-        self.timezone = self._ask("SELECT timezone()")
-        names = self._ask("SELECT DISTINCT lower(name) FROM system.table_functions")
+        self.version = self.ask("SELECT version()")
+        self.timezone = self.ask("SELECT timezone()")
+        names = self.ask("SELECT DISTINCT lower(name) FROM system.table_functions")
         self._table_functions = frozenset(names.split("\n"))
-        names = self._ask(
-            "SELECT DISTINCT lower(name) FROM system.functions WHERE name ILIKE 'ai%'"
-        )
+        names = self.ask("SELECT DISTINCT lower(name) FROM system.functions WHERE name ILIKE 'ai%'")
         self._outside_functions = frozenset({"file", "python", "eval", *names.split("\n")})
 
     def create_database(self, name: str) -> None:
@@ -87,6 +85,15 @@ class Engine:
             finally:
                 if stream is None or stream.finished:
                     self._release(connection)
+
+    def ask(self, question: str) -> str:
+        """The server's own questions and orders; the answer is tab-separated."""
+        connection = self._acquire()
+        try:
+            answer: bytes = connection.query(question, "TSVRaw").bytes()
+            return answer.decode().rstrip("\n")
+        finally:
+            self._release(connection)
 
     def close(self, timeout: float) -> bool:
         """Close the engine once the running queries are through; false if they are not."""
@@ -116,10 +123,6 @@ class Engine:
         with self._idle:
             self._open -= 1
             self._idle.notify_all()
-
-    def _ask(self, question: str) -> str:
-        answer: bytes = self._root.query(question, "TSVRaw").bytes()
-        return answer.decode().rstrip("\n")
 
     def _check_single(self, query: Query) -> None:
         found = self._root.classify_query(_whole_text(query))
