@@ -23,6 +23,7 @@ from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, Header, RawStreamMsg
 from prometheus_client import CollectorRegistry, Counter
+from pydantic import ValidationError
 
 from shared import batches, pulling, subjects
 from shared.connection import log_connection_error, security_of, shown
@@ -337,8 +338,12 @@ class Bus:
                     answer = await answers.next_msg(timeout=patience)
                 except nats.errors.TimeoutError:
                     break
-                if answer.data:  # an empty answer says that nobody listens
+                if not answer.data:  # the server's: nobody listens
+                    continue
+                try:
                     reports.append(ServiceReport.model_validate_json(answer.data))
+                except ValidationError as error:
+                    log.warning("an answer to the roll call is passed over", error=str(error))
         finally:
             await answers.unsubscribe()
         return sorted(reports, key=lambda r: (r.service, r.scheduler, r.started_at, r.instance))

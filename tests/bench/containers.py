@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.bench import machine
 from tests.bench.__main__ import say
-from tests.containers.cluster import Cluster, build_image
+from tests.containers.cluster import SLOW, Cluster, build_image
 from tests.containers.slow import TASK_SECONDS
 
 WORKERS = (1, 2, 4)
@@ -32,7 +32,7 @@ def main() -> None:
     say("building the image")
     build_image()
     with tempfile.TemporaryDirectory(prefix="hybrid-bench-") as folder:
-        cluster = Cluster(Path(folder))
+        cluster = Cluster(Path(folder), SLOW)
         say("up")
         try:
             measured = {"machine": machine.describe(), **measure(cluster, given.seconds)}

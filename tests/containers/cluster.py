@@ -24,7 +24,7 @@ from testcontainers.core.docker_client import DockerClient
 
 ROOT = Path(__file__).parents[2]
 IMAGE, TAG = "hybrid-ml-scheduler", "test"
-SLOW = Path(__file__).parent / "slow.yml"
+SLOW = "tests/containers/slow.yml"  # a scheduler that is slow on purpose
 
 
 def build_image() -> None:
@@ -50,9 +50,9 @@ class _Compose(DockerCompose):
 
 
 class Cluster:
-    """All services of docker-compose.yml and one scheduler that is slow on purpose."""
+    """All services of docker-compose.yml, and what more files and settings add to them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *files: str, **settings: str) -> None:
         self.project = f"hybrid-test-{secrets.token_hex(3)}"
         self.settings = {
             "COMPOSE_PROJECT_NAME": self.project,
@@ -60,13 +60,14 @@ class Cluster:
             "HYBRID_PUBLISH": f"127.0.0.1:{_free_port()}",
             "HYBRID_CLICKHOUSE_PORT": str(_free_port()),
             **{name: secrets.token_hex(16) for name in _passwords()},
+            **settings,
         }
         env_file = folder / "env"
         env_file.touch(0o600)
         env_file.write_text("".join(f"{key}={value}\n" for key, value in self.settings.items()))
         self._compose = _Compose(
             ROOT,
-            compose_file_name=["docker-compose.yml", str(SLOW)],
+            compose_file_name=["docker-compose.yml", *files],
             env_file=str(env_file),
             wait=False,
         )

@@ -5,13 +5,18 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from tests.containers.cluster import ROOT, Cluster
+from tests.containers.cluster import ROOT, SLOW, Cluster
 from tests.counting import COUNTED, once
 from tests.e2e.arena import FINGERPRINT, RULES
 
 SERVICES = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
 ALWAYS = sorted(name for name, service in SERVICES.items() if "profiles" not in service)
 TASKS = 20_000
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Cluster:
+    return Cluster(tmp_path_factory.mktemp("cluster"), SLOW)
 
 
 def test_every_service_of_the_file_runs(cluster: Cluster) -> None:

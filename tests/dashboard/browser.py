@@ -19,6 +19,8 @@ FLAGS = [
     "--disable-sync",
 ]
 
+PATIENCE = 120.0  # seconds: the machine may be busy
+
 DESK = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}
 
@@ -40,7 +42,7 @@ class Viewer:
         self.page = page
         self.url = url
         self.complaints: list[str] = []
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(PATIENCE * 1000)
         page.on("console", self._heard)
         page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
 
@@ -79,17 +81,15 @@ class Viewer:
         self,
         condition: Callable[[], bool],
         seen: Callable[[], Any] | None = None,
-        seconds: int = 40,
+        seconds: float = PATIENCE,
     ) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, f"not reached; seen: {seen() if seen else ''}"
             self.page.wait_for_timeout(200)
 
-    def wait_for_state(self, state: str, seconds: float = 40) -> None:
-        self.page.locator(f'[data-testid="connection"][data-state="{state}"]').wait_for(
-            timeout=seconds * 1000
-        )
+    def wait_for_state(self, state: str) -> None:
+        self.page.locator(f'[data-testid="connection"][data-state="{state}"]').wait_for()
 
 
 READ_ROWS = """

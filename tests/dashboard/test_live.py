@@ -75,8 +75,8 @@ def test_a_killed_gateway_is_missed_and_what_was_missed_is_caught_up_with(
     gateway.kill()
     viewer.page.locator(
         '[data-testid="connection"]:is([data-state="reconnecting"],[data-state="offline"])'
-    ).wait_for(timeout=15_000)
-    viewer.wait_for_state("live", seconds=40)
+    ).wait_for()
+    viewer.wait_for_state("live")
     viewer.wait_until(lambda: shown_tasks(viewer) > before)
     arena.http.post("/api/simulation/pause", params={"run": live})
     arena.wait_for(live, lambda seen: seen["tasks_processed"] == seen["tasks_sent"])

@@ -12,6 +12,7 @@ from typing import Any
 import nats.errors
 import numpy as np
 import pytest
+from nats.aio.msg import Msg
 from nats.js.api import StorageType
 from nats.js.errors import NotFoundError
 from prometheus_client import CollectorRegistry
@@ -311,6 +312,16 @@ async def test_a_roll_call_finds_everybody(arena: Arena) -> None:
 
 async def test_a_roll_call_that_nobody_answers_is_empty(bus: Bus) -> None:
     assert await bus.roll_call() == []
+
+
+async def test_who_answers_a_roll_call_with_nonsense_is_not_there(arena: Arena) -> None:
+    async def answer(asked: Msg) -> None:
+        await asked.respond(b"here!")
+
+    await arena.bus.listen(subjects.ROLL_CALL, answer)
+    await arena.start("simulator")
+    (report,) = await arena.bus.roll_call()
+    assert report.service == "simulator"
 
 
 async def test_a_sick_service_says_so_in_the_roll_call(arena: Arena) -> None:
