@@ -19,6 +19,9 @@ from shared.errors import TooNew, Unreadable
 from shared.formats import FORMATS, too_new
 from shared.tasks import DEPENDENCY_WINDOW, LARGEST, Decisions, Tasks
 
+# What a column of whole numbers holds.
+COUNTABLE = 2**63
+
 _UP_TO = f"0 to {LARGEST:g}"
 
 TASK_FIELDS = [
@@ -168,8 +171,8 @@ def read_envelope(raw: bytes | str, kind: str) -> Envelope:
         raise Unreadable(f"the envelope is broken: {error!r}") from None
     if envelope.kind != kind:
         raise Unreadable(f"a message of kind {envelope.kind!r} where {kind!r} is expected")
-    if envelope.batch < 0:
-        raise Unreadable(f"batch number {envelope.batch} is negative")
+    if not 0 <= envelope.batch < COUNTABLE:
+        raise Unreadable(f"the batch number is not one of 0..{COUNTABLE - 1}")
     if not math.isfinite(envelope.published_at):
         raise Unreadable("published_at is not a time")
     if not isinstance(envelope.state, dict | None):

@@ -6,18 +6,22 @@ are the store's rollup: a redelivered batch brings the same standing again, neve
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
 
-from shared.batches import Envelope
+from pydantic import BaseModel, ConfigDict, Field
+
+from shared.batches import COUNTABLE, Envelope
 from shared.errors import Unreadable
+
+Count = Annotated[int, Field(ge=0, lt=COUNTABLE)]
 
 
 class Standing(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
-    tasks: int = 0
-    failed: int = 0
-    gpu_tasks: int = 0  # tasks of which a part ran on a GPU
+    tasks: Count = 0
+    failed: Count = 0
+    gpu_tasks: Count = 0  # tasks of which a part ran on a GPU
     total_time: float = 0.0
     total_wait: float = 0.0
     total_turnaround: float = 0.0

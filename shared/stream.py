@@ -7,11 +7,12 @@ ends when its last message says so.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import asdict, dataclass, field
 
 from shared import subjects
-from shared.batches import Batch, Envelope, task_rows
+from shared.batches import COUNTABLE, Batch, Envelope, task_rows
 from shared.bus import Bus
 from shared.errors import Unreadable
 from shared.tasks import Tasks
@@ -44,7 +45,7 @@ def cursor_of(envelope: Envelope) -> Cursor:
     """Where the stream stands after these tasks."""
     try:
         said = (envelope.state or {})["cursor"]
-        return Cursor(
+        cursor = Cursor(
             generated=int(said["generated"]),
             next_task=int(said["next_task"]),
             clock=float(said["clock"]),
@@ -52,3 +53,6 @@ def cursor_of(envelope: Envelope) -> Cursor:
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise Unreadable(f"tasks without a cursor: {error!r}") from None
+    if not (0 <= cursor.generated <= cursor.next_task < COUNTABLE and 0 <= cursor.clock < math.inf):
+        raise Unreadable("tasks with a cursor that points nowhere")
+    return cursor

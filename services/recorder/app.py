@@ -39,6 +39,7 @@ from shared.store.client import SchemaTooNew, Store
 
 Messages = Annotated[NatsBatchMessage, Context("message")]
 Read = TypeVar("Read")
+Tables = dict[str, pa.Table | None]
 
 log = logger()
 
@@ -64,10 +65,26 @@ class Recorder:
             registry=service.registry,
         )
 
-    async def read(
-        self, messages: Sequence[Msg], reader: Callable[[Msg], Read | None]
+    async def store(
+        self,
+        messages: Sequence[Msg],
+        reader: Callable[[Msg], Read | None],
+        tables: Callable[[Sequence[Read]], Tables],
     ) -> list[Read]:
-        """What the messages say; those that say nothing readable become dead letters."""
+        """What the messages say, stored; those that say nothing readable become dead letters."""
+        understood = await self._read(messages, reader)
+        try:
+            made = tables([said for _, said in understood])
+        except Exception:
+            # A value that no column takes. It must not hold up those beside it, again and again.
+            understood = [each for each in understood if await self._fits(*each, tables)]
+            made = tables([said for _, said in understood])
+        await self._insert(messages, made)
+        return [said for _, said in understood]
+
+    async def _read(
+        self, messages: Sequence[Msg], reader: Callable[[Msg], Read | None]
+    ) -> list[tuple[Msg, Read]]:
         understood = []
         for message in messages:
             try:
@@ -75,14 +92,27 @@ class Recorder:
                 if isinstance(said, Batch):
                     await self._must_be_known(said.envelope.run)
             except Unreadable as error:
-                place = message.metadata
-                await self._service.bus.reject(
-                    message.subject, place.stream, place.sequence.stream, message.data, str(error)
-                )
+                await self._reject(message, str(error))
                 continue
             if said is not None:
-                understood.append(said)
+                understood.append((message, said))
         return understood
+
+    async def _fits(
+        self, message: Msg, said: Read, tables: Callable[[Sequence[Read]], Tables]
+    ) -> bool:
+        try:
+            tables([said])
+        except Exception as error:
+            await self._reject(message, f"it fits no column: {error!r}")
+            return False
+        return True
+
+    async def _reject(self, message: Msg, reason: str) -> None:
+        place = message.metadata
+        await self._service.bus.reject(
+            message.subject, place.stream, place.sequence.stream, message.data, reason
+        )
 
     async def _must_be_known(self, run: str) -> None:
         try:
@@ -90,7 +120,7 @@ class Recorder:
         except NotFound as error:
             raise Unreadable(str(error)) from None
 
-    async def insert(self, messages: Sequence[Msg], tables: dict[str, pa.Table | None]) -> None:
+    async def _insert(self, messages: Sequence[Msg], tables: Tables) -> None:
         """The same messages together give the same token; other groupings replace row by row."""
         # With the time: a bus that was wiped counts its messages from 1 again.
         first = messages[0].metadata
@@ -104,7 +134,7 @@ class Recorder:
                 self._inserts.labels(name).observe(time.perf_counter() - started)
                 self._rows.labels(name).inc(table.num_rows)
 
-    def stored(self, results: Sequence[Batch]) -> None:
+    def note_latency(self, results: Sequence[Batch]) -> None:
         now = time.time()
         for batch in results:
             self._latency.observe(max(now - batch.envelope.published_at, 0.0))
@@ -134,6 +164,27 @@ def read_event(message: Msg) -> tuple[int, Event]:
     except ValidationError as error:
         raise Unreadable(f"no readable event: {problem(error)}") from None
     return message.metadata.sequence.stream, event
+
+
+def task_tables(batches: Sequence[Batch]) -> Tables:
+    return {"tasks": rows.task_table(batches)}
+
+
+def result_tables(batches: Sequence[Batch]) -> Tables:
+    return {
+        "scheduler_results": rows.result_table(batches),
+        "training_data": rows.training_table(batches),
+        # Last: a standing in the store means that its results are there.
+        "standings": rows.standing_table(batches),
+    }
+
+
+def event_tables(events: Sequence[tuple[int, Event]]) -> Tables:
+    return {"events": rows.event_table(events), "models": rows.model_table(events)}
+
+
+def run_tables(records: Sequence[tuple[int, RunRecord]]) -> Tables:
+    return {"runs": rows.run_table(records)}
 
 
 def make(settings: Settings) -> Service:
@@ -187,35 +238,20 @@ def make(settings: Settings) -> Service:
 
     @subscriber(subjects.TASKS, "Tasks, stored")
     async def on_tasks(body: list[bytes], message: Messages) -> None:
-        messages = message.raw_message
-        if known := await recorder.read(messages, read_batch):
-            await recorder.insert(messages, {"tasks": rows.task_table(known)})
+        await recorder.store(message.raw_message, read_batch, task_tables)
 
     @subscriber(subjects.RESULTS, "Results, stored")
     async def on_results(body: list[bytes], message: Messages) -> None:
-        messages = message.raw_message
-        if known := await recorder.read(messages, read_batch):
-            tables = {
-                "scheduler_results": rows.result_table(known),
-                "training_data": rows.training_table(known),
-                # Last: a standing in the store means that its results are there.
-                "standings": rows.standing_table(known),
-            }
-            await recorder.insert(messages, tables)
-            recorder.stored(known)
+        stored = await recorder.store(message.raw_message, read_batch, result_tables)
+        recorder.note_latency(stored)
 
     @subscriber(subjects.EVENTS, "Events, stored")
     async def on_events(body: list[bytes], message: Messages) -> None:
-        messages = message.raw_message
-        if known := await recorder.read(messages, read_event):
-            tables = {"events": rows.event_table(known), "models": rows.model_table(known)}
-            await recorder.insert(messages, tables)
+        await recorder.store(message.raw_message, read_event, event_tables)
 
     @subscriber(subjects.RUNS_STREAM, "Runs, stored")
     async def on_runs(body: list[bytes], message: Messages) -> None:
-        messages = message.raw_message
-        if known := await recorder.read(messages, read_run):
-            await recorder.insert(messages, {"runs": rows.run_table(known)})
+        await recorder.store(message.raw_message, read_run, run_tables)
 
     return service
 

@@ -98,7 +98,7 @@ def moment(seconds: float) -> datetime:
         raise Unreadable(f"{seconds} is not a time") from None
 
 
-def task_table(batches: Sequence[Batch]) -> pa.Table:
+def task_table(batches: Sequence[Batch]) -> pa.Table | None:
     pieces = []
     for batch in batches:
         envelope, rows = batch.envelope, batch.rows
@@ -114,10 +114,10 @@ def task_table(batches: Sequence[Batch]) -> pa.Table:
                 }
             )
         )
-    return pa.concat_tables(pieces)
+    return pa.concat_tables(pieces) if pieces else None
 
 
-def result_table(batches: Sequence[Batch]) -> pa.Table:
+def result_table(batches: Sequence[Batch]) -> pa.Table | None:
     pieces = []
     for batch in batches:
         envelope, rows = batch.envelope, batch.rows
@@ -131,7 +131,7 @@ def result_table(batches: Sequence[Batch]) -> pa.Table:
                 }
             )
         )
-    return pa.concat_tables(pieces)
+    return pa.concat_tables(pieces) if pieces else None
 
 
 def training_table(batches: Sequence[Batch]) -> pa.Table | None:

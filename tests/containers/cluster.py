@@ -23,6 +23,7 @@ from testcontainers.compose import DockerCompose
 from testcontainers.core.docker_client import DockerClient
 
 ROOT = Path(__file__).parents[2]
+PORTS = ("CLICKHOUSE", "PROMETHEUS", "GRAFANA")
 IMAGE, TAG = "hybrid-ml-scheduler", "test"
 SLOW = "tests/containers/slow.yml"  # a scheduler that is slow on purpose
 
@@ -58,7 +59,7 @@ class Cluster:
             "COMPOSE_PROJECT_NAME": self.project,
             "HYBRID_VERSION": TAG,
             "HYBRID_PUBLISH": f"127.0.0.1:{_free_port()}",
-            "HYBRID_CLICKHOUSE_PORT": str(_free_port()),
+            **{f"HYBRID_{name}_PORT": str(_free_port()) for name in PORTS},
             **{name: secrets.token_hex(16) for name in _passwords()},
             **settings,
         }
@@ -85,6 +86,13 @@ class Cluster:
     def scale(self, service: str, workers: int) -> None:
         self._compose.run("up", "--detach", "--no-recreate", "--scale", f"{service}={workers}")
         self.wait_until_healthy()
+
+    def add(self, service: str) -> None:
+        """One that is only there when it is asked for."""
+        self._compose.run("up", "--detach", "--no-recreate", service)
+
+    def remove(self, service: str) -> None:
+        self._compose.run("rm", "--stop", "--force", service)
 
     def containers(self, service: str = "") -> list[Container]:
         labels = [f"com.docker.compose.project={self.project}"]

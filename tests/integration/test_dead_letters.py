@@ -68,6 +68,7 @@ def ruined(batch: Batch) -> dict[str, bytes]:
         "nan": encoded(with_nan(batch)),
         "of another run": encoded(Batch(replace(batch.envelope, run="unknown"), batch.rows)),
         "negative batch": encoded(Batch(replace(batch.envelope, batch=-1), batch.rows)),
+        "beyond counting": encoded(Batch(replace(batch.envelope, batch=10**30), batch.rows)),
         "no rows": batches.encode(batch.envelope, batch.rows.slice(0, 0)),
     }
 
@@ -160,7 +161,8 @@ async def test_dead_letters_name_the_reason(arena: Arena) -> None:
         "wrong type": "column size is string, expected double",
         "nan": "size must be above 0, at most 1e+09, got nan",
         "of another run": "a message that belongs on tasks.unknown",
-        "negative batch": "batch number -1 is negative",
+        "negative batch": f"the batch number is not one of 0..{2**63 - 1}",
+        "beyond counting": f"the batch number is not one of 0..{2**63 - 1}",
         "no rows": "a batch without rows",
     }
 

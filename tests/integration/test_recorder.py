@@ -286,6 +286,29 @@ async def test_unreadable_messages_do_not_hold_up_the_good_ones(full_arena: Aren
         assert reason in said[subject, body]
 
 
+async def test_a_value_that_no_column_takes_holds_up_nobody(full_arena: Arena) -> None:
+    """Readable as an event, but its number is larger than the table's."""
+    told = {"run": "r", "name": "hybrid_ml", "sha256": "", "format": "onnx", "trained_on": 1}
+    for number, version in enumerate((1, 2**40, 2)):
+        event = Event(
+            kind="model",
+            service="trainer",
+            message=f"note {number}",
+            data={"manifest": {**told, "version": version}, "shipped": True},
+        )
+        await full_arena.bus.tell(event, message_id=str(number))
+    await full_arena.start("recorder")
+
+    async def stored() -> bool:
+        models = full_arena.store.query("SELECT version FROM models FINAL ORDER BY version")
+        return models == [{"version": 1}, {"version": 2}]
+
+    await eventually(stored)
+    (letter,) = await full_arena.dead_letters()
+    assert letter["Hybrid-Subject"] == "events.model"
+    assert letter["Hybrid-Reason"].startswith("it fits no column: ")
+
+
 async def test_a_deletion_in_the_book_of_runs_is_no_dead_letter(full_arena: Arena) -> None:
     arena = full_arena
     await arena.start("recorder")
