@@ -25,6 +25,7 @@ HYBRID = str(Path(sys.executable).parent / "hybrid")
 
 # The schedulers that do not learn: what they decide is the same every time.
 RULES = ("cpu_only", "gpu_only", "greedy", "oracle", "random", "round_robin")
+LEARNERS = ("hybrid_ml", "rl_agent")
 
 # For `learning` of a spec: small enough to learn in a test, large enough to learn something.
 QUICK = {"agent": {"pretrain_steps": 400, "hidden": 64}}

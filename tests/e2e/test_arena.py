@@ -11,36 +11,12 @@ import httpx
 import numpy as np
 import pytest
 
-from tests.e2e.arena import QUICK, RULES, ArenaProcess, hybrid
-
-LEARNERS = {"hybrid_ml", "rl_agent"}
+from tests.e2e.arena import LEARNERS, QUICK, RULES, ArenaProcess, hybrid
 
 
 @pytest.fixture
 def arena(shared_arena: ArenaProcess) -> ArenaProcess:
     return shared_arena
-
-
-def test_up_exit_json_prints_one_object_that_sums_the_run_up() -> None:
-    done = hybrid(
-        "up", "--tasks", "2000", "--pace", "max", "--exit", "--json", "--auto-ports", "--seed", "5"
-    )
-    assert done.returncode == 0, done.stderr
-    summary = json.loads(done.stdout)
-    assert summary["tasks"] == 2000
-    assert summary["tasks_per_s"] == pytest.approx(2000 / summary["seconds"], rel=0.01)
-    assert set(summary["schedulers"]) == {*RULES, *LEARNERS}
-    for name, row in summary["schedulers"].items():
-        learned = {"models", "vs_oracle_last"} if name in LEARNERS else set()
-        assert set(row) - learned == {
-            "results", "total_time", "avg_time", "avg_wait", "makespan", "avg_energy",
-            "avg_cost", "vs_oracle",
-        }  # fmt: skip
-        assert row["results"] == 2000
-        assert row["avg_time"] == pytest.approx(row["total_time"] / 2000)
-        assert row["vs_oracle"] >= 1
-        assert learned <= set(row)
-    assert summary["schedulers"]["oracle"]["vs_oracle"] == 1
 
 
 def test_what_is_stored_is_what_the_physics_says(arena: ArenaProcess) -> None:

@@ -5,29 +5,56 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
+import pytest
 import yaml
 
 from shared.spec import RunSpec
-from tests.e2e.arena import RULES, hybrid
+from tests.e2e.arena import LEARNERS, RULES, hybrid
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
+MINE = "transfer_aware"
 
 
-def test_the_tutorials_scheduler_joins_the_race(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What its command prints, with its scheduler."""
+    folder = tmp_path_factory.mktemp("tutorial")
     found = re.search(r"<!-- tutorial: (\S+) -->\n```python\n(.*?)```", README, re.S)
     assert found is not None
-    (tmp_path / found[1]).write_text(found[2])
+    (folder / found[1]).write_text(found[2])
     command = f"hybrid up --add {found[1]} --tasks 2000 --pace max --exit"
     assert command in README
-    done = hybrid(*command.split()[1:], "--json", "--auto-ports", cwd=tmp_path)
+    done = hybrid(*command.split()[1:], "--json", "--auto-ports", cwd=folder)
     assert done.returncode == 0, done.stderr
-    schedulers = json.loads(done.stdout)["schedulers"]
-    assert schedulers["transfer_aware"]["results"] == 2000
+    return dict(json.loads(done.stdout))
+
+
+def test_the_tutorials_scheduler_joins_the_race(summary: dict[str, Any]) -> None:
+    schedulers = summary["schedulers"]
+    assert schedulers[MINE]["results"] == 2000
     # It is worth teaching: better than every rule that does not look at the transfer.
     rest = set(RULES) - {"oracle"}
-    mine = schedulers["transfer_aware"]["total_time"]
+    mine = schedulers[MINE]["total_time"]
     assert mine < min(schedulers[name]["total_time"] for name in rest)
+
+
+def test_up_exit_json_prints_one_object_that_sums_the_run_up(summary: dict[str, Any]) -> None:
+    assert summary["tasks"] == 2000
+    assert summary["tasks_per_s"] == pytest.approx(2000 / summary["seconds"], rel=0.01)
+    assert set(summary["schedulers"]) == {*RULES, *LEARNERS, MINE}
+    for name, row in summary["schedulers"].items():
+        learned = {"models", "vs_oracle_last"} if name in LEARNERS else set()
+        assert set(row) - learned == {
+            "results", "total_time", "avg_time", "avg_wait", "makespan", "avg_energy",
+            "avg_cost", "vs_oracle",
+        }  # fmt: skip
+        assert row["results"] == 2000
+        assert row["avg_time"] == pytest.approx(row["total_time"] / 2000)
+        assert row["vs_oracle"] >= 1
+        assert learned <= set(row)
+    assert summary["schedulers"]["oracle"]["vs_oracle"] == 1
 
 
 def test_the_readmes_spec_is_valid() -> None:
