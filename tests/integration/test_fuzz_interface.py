@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from shared import subjects
 from tests.fuzz import amount, interface
 from tests.integration.arena import Arena, eventually
 from tests.integration.gateway import completed, serving, started, whole
 
 
+@pytest.mark.timeout(180 + 20 * amount.CALLS)
 async def test_no_call_brings_the_gateway_down(full_arena: Arena) -> None:
     amount.announce()
     arena = full_arena
