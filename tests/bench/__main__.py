@@ -111,7 +111,7 @@ def measure_throughput(
         "seconds": round(wall, 2),
         "tasks_per_s": round(tasks / wall),
         "decisions_per_s": round(tasks * len(schedulers) / wall),
-        "results_stored": stored["results"],
+        "results_stored": sum(row["results"] for row in stored),
         "cpu_us_per_task": {name: round(spent / tasks * 1e6, 2) for name, spent in used.items()},
         "cores_busy": round(sum(used.values()) / wall, 2),
     }
