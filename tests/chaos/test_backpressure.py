@@ -127,6 +127,9 @@ def assert_bounded(arena: ArenaProcess, before: dict[str, int]) -> None:
 def assert_whole(arena: ArenaProcess, run: str, reference: str) -> None:
     running = find(arena.folder)
     assert running is not None
+    # The bus knows of the end before the store does.
+    state = f"SELECT state FROM runs FINAL WHERE run = '{run}'"
+    until_still(lambda: arena.sql(state), still_seconds=1)
     settings = settings_of(running)
     tables = ClickHouse(
         settings.clickhouse_url, "analyst", running.secrets.analyst, settings.clickhouse_database
