@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
 from typing import Any
 
@@ -11,6 +11,8 @@ from services.gateway.shapes import SchedulerStanding
 from shared.standing import Standing
 from shared.store.client import Store
 from shared.store.schema import TABLES
+
+FORGOTTEN_AT_ONCE = 100
 
 # One row each, found from the end of the primary key.
 NEWEST_STANDING = """
@@ -140,10 +142,13 @@ class Queries:
             row["created_at"] = row["created_at"].replace(tzinfo=UTC)
         return rows
 
-    def forget(self, runs: Iterable[str]) -> None:
-        for run in runs:
+    def forget(self, runs: Sequence[str]) -> None:
+        """A deletion costs the same for one run and for a hundred."""
+        for start in range(0, len(runs), FORGOTTEN_AT_ONCE):
+            few = list(runs[start : start + FORGOTTEN_AT_ONCE])
             for table in TABLES:
-                self._store.command(f"DELETE FROM {table} WHERE run = {{run:String}}", {"run": run})
+                statement = f"DELETE FROM {table} WHERE run IN {{runs:Array(String)}}"
+                self._store.command(statement, {"runs": few})
 
 
 def _standing(standing: Standing, oracle: Standing | None) -> SchedulerStanding:
