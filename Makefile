@@ -61,7 +61,7 @@ test: setup lint dashboard browser ## Run every test but the long ones
 # without a core to itself draws no frames: it comes last, and alone.
 .PHONY: test-parts
 test-parts: setup
-	$(BIN)/pytest -n 2 --dist worksteal tests/unit tests/integration tests/upgrade
+	$(BIN)/pytest -n 3 --dist worksteal tests/unit tests/integration tests/upgrade
 
 .PHONY: test-arena
 test-arena: setup
