@@ -6,8 +6,8 @@ import os
 
 # Messages on each subject of the bus; a call of the HTTP interface is tried far less often.
 MESSAGES = int(os.environ.get("FUZZ_MESSAGES", "200"))
-CALLS = max(MESSAGES // 80, 1)
 LARGE = MESSAGES >= 1000
+CALLS = MESSAGES // 80 if LARGE else 1
 # The same in every `make test`, which is no place for surprises; another in every `make fuzz`.
 SEED = int(os.environ.get("FUZZ_SEED") or 1)
 

@@ -86,18 +86,20 @@ async def until_cut(connection: socket.socket) -> bytes:
 
 
 async def test_a_client_that_calls_too_fast_is_told_when_to_come_back(arena: Arena) -> None:
-    limits = {"gateway_reads_per_second": 2.0, "gateway_changes_per_second": 0.5}
+    limits = {"gateway_reads_per_second": 1.0, "gateway_changes_per_second": 0.5}
     async with serving(arena.settings.model_copy(update=limits)) as http:
-        answers = [await http.get("/api/config") for _ in range(20)]
-        assert [answer.status_code for answer in answers[:8]] == [200] * 8
-        refused = assert_problem(answers[-1], 429, "too fast")
-        assert refused["title"] == "Too many"
-        assert answers[-1].headers["retry-after"] == "1"
-        assert answers[-1].headers["x-content-type-options"] == "nosniff"
+        answers = await asyncio.gather(*(http.get("/api/config") for _ in range(40)))
+        refused = [answer for answer in answers if answer.status_code != 200]
+        assert 4 <= len(answers) - len(refused) < 40
+        assert assert_problem(refused[0], 429, "too fast")["title"] == "Too many"
+        assert refused[0].headers["retry-after"] == "1"
+        assert refused[0].headers["x-content-type-options"] == "nosniff"
         # Changes have a bucket of their own, and this one waits longer.
-        answers = [await http.post("/api/pause") for _ in range(3)]
-        assert [answer.status_code for answer in answers] == [404, 404, 429]
-        assert int(answers[-1].headers["retry-after"]) in (1, 2)
+        answers = await asyncio.gather(*(http.post("/api/pause") for _ in range(10)))
+        refused = [answer for answer in answers if answer.status_code == 429]
+        assert [answer.status_code for answer in answers].count(404) == 10 - len(refused)
+        assert 2 <= 10 - len(refused) < 10
+        assert int(refused[0].headers["retry-after"]) in (1, 2)
         # A WebSocket is a call that reads.
         while (await http.get("/api/config")).status_code == 200:
             pass
@@ -105,10 +107,11 @@ async def test_a_client_that_calls_too_fast_is_told_when_to_come_back(arena: Are
             async with watching(http):
                 pass
         assert refusal.value.response.status_code == 429
-        await asyncio.sleep(1)
+        await asyncio.sleep(2)
         assert (await http.get("/api/config")).status_code == 200
         counted = await http.get("/metrics")
-        assert 'hybrid_http_requests_total{method="POST",status="429"} 1.0' in counted.text
+        told = f'hybrid_http_requests_total{{method="POST",status="429"}} {len(refused)}.0'
+        assert told in counted.text
 
 
 async def test_a_client_has_so_many_websockets(arena: Arena) -> None:
