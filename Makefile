@@ -54,18 +54,14 @@ up: setup dashboard ## Start the arena on this machine and a run to watch (Ctrl-
 .PHONY: test
 test: setup lint dashboard browser ## Run every test but the long ones
 	cd dashboard && npm test --silent
-	$(MAKE) --jobs 2 test-parts test-arena
-	$(MAKE) test-dashboard
-
-# Whole arenas wait about as often as they compute, so the small tests run beside them. A browser
-# without a core to itself draws no frames: it comes last, and alone.
-.PHONY: test-parts
-test-parts: setup
 	$(BIN)/pytest -n 3 --dist worksteal tests/unit tests/integration tests/upgrade
+	$(MAKE) --jobs 2 test-arena test-dashboard
 
+# Whole arenas wait about as often as they compute, so two at a time. Those that nobody looks at are
+# nice: a browser that gets no time draws nothing.
 .PHONY: test-arena
 test-arena: setup
-	$(BIN)/pytest -m 'not long' tests/e2e tests/chaos
+	nice $(BIN)/pytest -m 'not long' tests/e2e tests/chaos
 
 .PHONY: test-dashboard
 test-dashboard: setup dashboard browser
