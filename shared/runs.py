@@ -83,13 +83,18 @@ class RunBook:
         await self._kv()
 
     async def create(self, spec: RunSpec) -> RunRecord:
-        now = time.time()
-        record = RunRecord(
-            run=new_run_id(), spec=spec, state=RunState.RUNNING, created_at=now, updated_at=now
-        )
-        await (await self._kv()).create(record.run, record.model_dump_json().encode())
-        self._mirror[record.run] = record
-        return record
+        kv = await self._kv()
+        while True:
+            now = time.time()
+            record = RunRecord(
+                run=new_run_id(), spec=spec, state=RunState.RUNNING, created_at=now, updated_at=now
+            )
+            try:
+                await kv.create(record.run, record.model_dump_json().encode())
+            except KeyWrongLastSequenceError:
+                continue  # short ids of the same second may be the same
+            self._mirror[record.run] = record
+            return record
 
     async def get(self, run: str) -> RunRecord:
         """The record as it is now."""

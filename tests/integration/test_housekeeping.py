@@ -35,7 +35,11 @@ async def test_a_run_is_complete_only_when_everything_is_stored(full_arena: Aren
         "FROM scheduler_results FINAL"
     )
     assert rows == [{"tasks": 500, "results": 500}]
-    (event,) = [event for event in await arena.events("run") if "is complete" in event]
+
+    async def told() -> list[str]:
+        return [event for event in await arena.events("run") if "is complete" in event]
+
+    (event,) = await eventually(told)
     assert run.run in event
 
 

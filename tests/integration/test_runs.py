@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from shared import subjects
+from shared import runs, subjects
 from shared.bus import Bus
 from shared.errors import NotAllowed, NotFound
 from shared.runs import RunBook, RunState
@@ -34,6 +34,14 @@ async def in_state(book: RunBook, state: RunState) -> str:
 
 async def test_a_new_book_is_empty(book: RunBook) -> None:
     assert await book.refresh() == []
+
+
+async def test_two_runs_never_share_an_id(book: RunBook, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = iter(["1116-200000-aaaa", "1116-200000-aaaa", "1116-200000-bbbb"])
+    monkeypatch.setattr(runs, "new_run_id", lambda: next(ids))
+    first, second = await book.create(SPEC), await book.create(SPEC)
+    assert (first.run, second.run) == ("1116-200000-aaaa", "1116-200000-bbbb")
+    assert await book.refresh() == [first, second]
 
 
 async def test_a_run_is_read_as_it_was_created(book: RunBook, bus: Bus) -> None:
