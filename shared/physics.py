@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shared.elementary import power
 from shared.spec import RunSpec
 from shared.tasks import Tasks
 
@@ -42,13 +43,8 @@ class Price:
 def cpu_seconds(tasks: Tasks, spec: RunSpec) -> Floats:
     """The whole task on the CPU."""
     physics = spec.physics
-    work = _power(tasks.size / physics.size_unit, physics.size_exponent)
+    work = power(tasks.size / physics.size_unit, physics.size_exponent)
     return np.asarray(work / (tasks.compute_intensity + physics.intensity_offset))
-
-
-def _power(base: Floats, exponent: float) -> Floats:
-    """The usual exponent by square root, which every CPU rounds alike; a general power is not."""
-    return base * np.sqrt(base) if exponent == 1.5 else base**exponent
 
 
 def gpu_seconds(tasks: Tasks, spec: RunSpec) -> Floats:

@@ -3,6 +3,8 @@
 Random numbers come from a counter-based generator, one counter range per block of tasks, so
 any stretch of the stream can be made without the ones before it, by any process, in batches of
 any size. Only the arrival clock runs on from task to task; it travels in the cursor.
+
+Uniform numbers are all that is asked of numpy: how it draws others may change with its releases.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.random import Generator, Philox
 
+from shared.elementary import exp, log, normal_quantile, power
 from shared.presets import PRESETS
 from shared.spec import Bimodal, LogNormal, Mix, Pareto, RunSpec, Uniform
 from shared.tasks import Floats, Integers, Tasks
@@ -66,15 +69,19 @@ class _Draws:
 @lru_cache(maxsize=4)
 def _block(seed: int, number: int) -> _Draws:
     random = Generator(Philox(key=seed, counter=[0, 0, 0, number]))
+
+    def above_zero() -> Floats:
+        return np.maximum(random.random(BLOCK), 2.0**-54)
+
     return _Draws(
-        gap=random.exponential(size=BLOCK),
+        gap=-log(above_zero()),
         size_u=random.random(BLOCK),
-        size_z=random.standard_normal(BLOCK),
+        size_z=normal_quantile(above_zero()),
         mode_u=random.random(BLOCK),
         intensity_u=random.random(BLOCK),
-        intensity_z=random.standard_normal(BLOCK),
+        intensity_z=normal_quantile(above_zero()),
         memory_u=random.random(BLOCK),
-        memory_z=random.standard_normal(BLOCK),
+        memory_z=normal_quantile(above_zero()),
         parent_u=random.random(BLOCK),
         parents_u=random.random(BLOCK),
         lags_u=random.random((BLOCK, 16)),
@@ -125,7 +132,7 @@ def _apply(mix: Mix, draws: _Draws) -> tuple[Floats, Floats, Floats]:
         intensity = np.clip(centre + bell.spread * draws.intensity_z, 0.0, 1.0)
     else:
         intensity = _sample(mix.intensity, draws.intensity_u, draws.intensity_z)
-    tie = (size / mix.memory.size_reference) ** mix.memory.size_exponent
+    tie = power(size / mix.memory.size_reference, mix.memory.size_exponent)
     memory = _sample(mix.memory.values, draws.memory_u, draws.memory_z) * tie
     if not isinstance(mix.memory.values, Uniform):
         memory = np.minimum(memory, mix.memory.values.high)
@@ -135,9 +142,9 @@ def _apply(mix: Mix, draws: _Draws) -> tuple[Floats, Floats, Floats]:
 def _sample(distribution: LogNormal | Pareto | Uniform, u: Floats, z: Floats) -> Floats:
     match distribution:
         case LogNormal(median=median, sigma=sigma, high=high):
-            return np.minimum(median * np.exp(sigma * z), high)
+            return np.minimum(median * exp(sigma * z), high)
         case Pareto(low=low, alpha=alpha, high=high):
-            return np.minimum(low * (1.0 - u) ** (-1.0 / alpha), high)
+            return np.minimum(low * power(1.0 - u, -1.0 / alpha), high)
         case Uniform(low=low, high=high):
             return low + (high - low) * u
 

@@ -152,7 +152,7 @@ class Arena:
         while True:
             try:
                 message = await self.stream.get_msg(
-                    stream, seq=sequence, subject=subject, direct=True, next=True
+                    stream, seq=sequence, subject=subject, next=True
                 )
             except NotFoundError:
                 return found

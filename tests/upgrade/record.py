@@ -3,7 +3,7 @@
     python -m tests.upgrade.record tests/upgrade/0.1
 
 Run once for each version, before its release, with that version's code: newer ones are tested
-against the files (see test_upgrade.py). A short run goes through real services; every message that
+against the files. A short run goes through real services; every message that
 it left on the bus, and every table, is written as it is.
 """
 
@@ -69,8 +69,8 @@ async def record(nats_url: str, clickhouse_url: str, folder: Path) -> None:
     arena = Arena(settings, bus)
     await arena.runs.open()
     # The decisions are written down before anybody takes them off their work queue.
-    for name in ("recorder", "trainer"):
-        await arena.start(name)
+    await arena.start("recorder")
+    trainer = await arena.start("trainer")
     await arena.schedulers(*SPEC["schedulers"])
     generator = await arena.start("generator")
     run = await arena.run(**SPEC)
@@ -91,6 +91,13 @@ async def record(nats_url: str, clickhouse_url: str, folder: Path) -> None:
         return bool(results == batches == rows[0]["n"])
 
     await eventually(priced, "all results stored", seconds=120)
+    await arena.stop(trainer)
+
+    async def told() -> bool:
+        rows = arena.store.query("SELECT count() AS n FROM events FINAL")
+        return bool(await arena.count(subjects.EVENTS) == rows[0]["n"])
+
+    await eventually(told, "all events stored")
     for stream in STREAMS:
         if stream != subjects.DECISIONS:
             messages += await _messages(arena, stream)
