@@ -32,16 +32,9 @@ from shared.models import LEARNERS
 from shared.settings import Settings
 from shared.store.client import Store
 
-BUILT_IN = (
-    "round_robin",
-    "random",
-    "greedy",
-    "hybrid_ml",
-    "rl_agent",
-    "oracle",
-    "cpu_only",
-    "gpu_only",
-)
+# A policy is a file there; a service is not imported for its name.
+POLICIES = Path(__file__).parents[1] / "scheduler" / "policies"
+BUILT_IN = tuple(sorted(file.stem for file in POLICIES.glob("[!_]*.py")))
 SCALABLE = ("generator", "simulator", "recorder")
 
 COUNTED = """
