@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import pyarrow as pa
@@ -16,6 +17,15 @@ from shared.tls import client_context
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 NEXT_TASK = "X-Next-Task"  # where a run's stream stands, when tasks do not belong there
+
+# So long an arena may be away (restarted, say) before a command gives up on it.
+PATIENCE_SECONDS = 120.0
+AWAY_SECONDS = 0.25  # between two attempts then
+TOO_MANY = 429
+AWAY = (502, 503, 504)  # the gateway, or what is before it, is there, but what it needs is not
+
+Answer = TypeVar("Answer")
+Pause = Callable[[float], None]
 
 
 class Refused(ArenaError):
@@ -96,6 +106,31 @@ class Gateway:
         if answer.is_success or (answer.status_code == 503 and path == "/api/health"):
             return answer
         raise Refused(_why(answer), answer.status_code, answer.headers)
+
+
+def in_turn(ask: Callable[[], Answer], pause: Pause = time.sleep) -> Answer:
+    """The answer; as often as there were too many calls it waits for as long as it is told."""
+    while True:
+        try:
+            return ask()
+        except Refused as refused:
+            if refused.status != TOO_MANY:
+                raise
+            pause(refused.retry_after)
+
+
+def patiently(ask: Callable[[], Answer], pause: Pause = time.sleep) -> Answer:
+    """In turn, and an arena that is away for a while is waited for. Only for what may be asked
+    twice: an answer may have been lost."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return in_turn(ask, pause)
+        except (Unavailable, Refused) as error:
+            away = isinstance(error, Unavailable) or error.status in AWAY
+            if not away or time.monotonic() > deadline:
+                raise
+        pause(AWAY_SECONDS)
 
 
 def _given(parameters: dict[str, Any]) -> dict[str, Any]:

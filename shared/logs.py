@@ -41,7 +41,8 @@ def set_up(settings: Settings, **context: str) -> None:
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _Stderr())),
+        # A line is one write, also where Python does not buffer: a log has it whole or not.
+        logger_factory=structlog.WriteLoggerFactory(cast(TextIO, _Stderr())),
         cache_logger_on_first_use=True,
     )
     # Libraries log through the standard module; only what needs attention is passed on.

@@ -2,18 +2,19 @@
 
 The folder holds everything: NATS's streams, ClickHouse's tables, logs, the secrets made on first
 start, and, while the arena runs, `arena.json` with the addresses, so that other commands find it.
+It counts while `arena.lock` is held: an arena that was killed leaves it behind.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import random
 import secrets
 import socket
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from deploy.local import lock
 from deploy.local.certificates import Certificates
 from deploy.local.private import write_private
 from deploy.nats.permissions import USERS
@@ -23,6 +24,7 @@ from shared.errors import ArenaError
 DEFAULT_DATA_DIR = Path(".hybrid")
 CLICKHOUSE_USER = "hybrid"
 
+LOCK = "arena.lock"
 TLS_FOLDER = "tls"
 ROUTES_ABOVE = 2000  # 6222 for 4222, as is usual
 
@@ -193,7 +195,6 @@ def find(data_dir: Path) -> Arena | None:
         said = json.loads((data_dir / "arena.json").read_text())
         ports, known = Ports(**said.pop("ports")), Secrets(**said.pop("secrets"))
         arena = Arena(ports=ports, secrets=known, **said)
-        os.kill(arena.pid, 0)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return arena
+    return arena if lock.is_held(data_dir / LOCK) else None

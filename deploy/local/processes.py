@@ -112,7 +112,7 @@ class Child:
 def _turn_over(log_file: Path) -> None:
     """The process goes on writing to the same file, at its end, which is its start then.
 
-    What it says between the copy and the cut is lost, and a disk that is full keeps the log as is.
+    What it writes between copy and cut is lost, and a disk that is full keeps the log as is.
     """
     with suppress(OSError):
         if log_file.stat().st_size > LOG_BYTES:

@@ -8,11 +8,21 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 import httpx
 
-from deploy.local import mark
-from deploy.local.arena import CLICKHOUSE_USER, TLS_FOLDER, Arena, Ports, Secrets, StartError, find
+from deploy.local import lock, mark
+from deploy.local.arena import (
+    CLICKHOUSE_USER,
+    LOCK,
+    TLS_FOLDER,
+    Arena,
+    Ports,
+    Secrets,
+    StartError,
+    find,
+)
 from deploy.local.certificates import Certificates
 from deploy.local.nats import check_folder, check_nodes, make_nodes
 from deploy.local.processes import Child
@@ -49,17 +59,28 @@ class Stack:
         self._plan = plan
         self._settings = Settings()
         self._children: list[Child] = []
-        self.arena = self._claim()
+        self._lock = self._claim()
+        try:
+            self.arena = self._prepare()
+        except BaseException:
+            self._lock.close()
+            raise
 
-    def _claim(self) -> Arena:
-        plan = self._plan
-        plan.data_dir.mkdir(parents=True, exist_ok=True)
-        running = find(plan.data_dir)
-        if running is not None:
+    def _claim(self) -> TextIO:
+        folder = self._plan.data_dir
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            return lock.take(folder / LOCK)
+        except lock.Held as held:
+            running = find(folder)
+            where = f", {running.url}" if running else ""
             raise StartError(
-                f"an arena runs in {plan.data_dir} already (process {running.pid}, "
-                f"{running.url}); stop it, or choose another folder with --data-dir"
-            )
+                f"an arena runs in {folder} already (process {held.owner}{where}); "
+                "stop it, or choose another folder with --data-dir"
+            ) from None
+
+    def _prepare(self) -> Arena:
+        plan = self._plan
         mark.check(plan.data_dir)
         nodes = len(plan.ports.nats_nodes)
         check_nodes(nodes)
@@ -73,7 +94,9 @@ class Stack:
         if plan.tls:
             Certificates.load_or_make(plan.data_dir / TLS_FOLDER)
         folder = str(plan.data_dir.resolve())
-        return Arena(os.getpid(), folder, plan.ports, secrets, replicas, plan.tls)
+        arena = Arena(os.getpid(), folder, plan.ports, secrets, replicas, plan.tls)
+        arena.forget()  # the addresses of one that was killed
+        return arena
 
     @property
     def children(self) -> list[Child]:
@@ -170,6 +193,7 @@ class Stack:
         stores = [child for child in self._children if not _role(child)]
         await asyncio.gather(*(child.stop() for child in services))
         await asyncio.gather(*(child.stop() for child in stores))
+        self._lock.close()
 
 
 async def _missing(client: httpx.AsyncClient, expected: Counter[str]) -> str:
@@ -179,6 +203,8 @@ async def _missing(client: httpx.AsyncClient, expected: Counter[str]) -> str:
         health = answer.json()
     except (httpx.HTTPError, ValueError) as error:
         return f"the gateway does not answer ({type(error).__name__})"
+    if not isinstance(health, dict) or "services" not in health:
+        return f"the gateway answers {answer.status_code}: {answer.text[:200]}"
     present = Counter(report["service"] for report in health["services"])
     absent = expected - present
     if absent:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from deploy.local.arena import DEFAULT_DATA_DIR, Arena, find
@@ -14,15 +13,20 @@ DEFAULT_URL = "http://127.0.0.1:8000"
 
 
 def connect(url: str | None, data_dir: Path | None) -> Gateway:
-    token = os.environ.get("HYBRID_GATEWAY_TOKEN", "")
     if url is None and (arena := local_arena(data_dir)):
-        return gateway_of(arena, token)
-    return Gateway(url or DEFAULT_URL, token, Settings().gateway_tls_ca)
+        return gateway_of(arena)
+    settings = Settings()
+    return Gateway(url or DEFAULT_URL, _token(settings), settings.gateway_tls_ca)
 
 
-def gateway_of(arena: Arena, token: str = "") -> Gateway:
+def gateway_of(arena: Arena) -> Gateway:
+    """With the token of the environment, which an arena's services inherit."""
     trust = arena.certificates
-    return Gateway(arena.url, token, trust.authority if trust else None)
+    return Gateway(arena.url, _token(Settings()), trust.authority if trust else None)
+
+
+def _token(settings: Settings) -> str:
+    return settings.gateway_token.get_secret_value()
 
 
 def local_arena(data_dir: Path | None) -> Arena | None:

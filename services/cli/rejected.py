@@ -13,7 +13,7 @@ from services.cli.client import connect
 from services.cli.options import DataDir, Json, Url
 from services.cli.output import ago, err, explained, out, plain, print_json
 from shared.errors import SpecError
-from shared.gateway import Gateway, Refused
+from shared.gateway import Gateway, Refused, in_turn
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -155,7 +155,7 @@ def replay(
 
 def _replay(gateway: Gateway, number: int, *, quiet: bool) -> dict[str, Any]:
     try:
-        answer: dict[str, Any] = gateway.post(f"/api/rejected/{number}/replay")
+        answer: dict[str, Any] = in_turn(lambda: gateway.post(f"/api/rejected/{number}/replay"))
     except Refused as refused:
         answer = {"sequence": number, "error": str(refused)}
     if not quiet:
@@ -188,7 +188,7 @@ def purge(
             typer.confirm(question, abort=True, err=True)
         purged = 0
         if numbers:
-            purged = sum(gateway.delete(f"/api/rejected/{number}")["purged"] for number in chosen)
+            purged = sum(_purge_one(gateway, number) for number in chosen)
         elif chosen:
             purged = _purge(gateway, service, subject, up_to=chosen[-1])
     if json:
@@ -197,10 +197,16 @@ def purge(
         err.print(f"{purged:,} removed" if purged else "no dead letters to remove")
 
 
+def _purge_one(gateway: Gateway, number: int) -> int:
+    return int(in_turn(lambda: gateway.delete(f"/api/rejected/{number}"))["purged"])
+
+
 def _purge(gateway: Gateway, service: str | None, subject: str | None, up_to: int) -> int:
     purged, complete = 0, False
     while not complete:
-        answer = gateway.delete("/api/rejected", service=service, subject=subject, up_to=up_to)
+        answer = in_turn(
+            lambda: gateway.delete("/api/rejected", service=service, subject=subject, up_to=up_to)
+        )
         purged, complete = purged + answer["purged"], answer["complete"]
     return purged
 

@@ -92,8 +92,9 @@ def replay(
                 raise
         seconds = time.monotonic() - began
         if wait:
-            wait_for(gateway, run, sender.next_task, quiet=json)
-        found = gateway.get(f"/api/runs/{run}")
+            found = wait_for(gateway, run, sender.next_task, quiet=json)
+        else:
+            found = gateway.get(f"/api/runs/{run}")
     sent = sender.next_task - start
     if json:
         figures = {"tasks": sender.next_task, "sent": sent, "seconds": seconds}

@@ -24,8 +24,10 @@ from services.cli.output import (
     race_table,
 )
 from services.cli.profile import ClusterOption, over_profile
-from shared.gateway import Gateway
+from shared.gateway import Gateway, Pause, patiently
 from shared.spec import RunSpec, read_mapping
+
+LOOK_SECONDS = 0.2
 
 app = typer.Typer(no_args_is_help=True, help="Start, watch and steer runs.")
 
@@ -79,8 +81,7 @@ def start(
         gateway = connect(url, data_dir)
         run = gateway.post("/api/runs", data)
         if wait:
-            wait_for(gateway, run["run"], data["tasks"], quiet=json)
-            run = gateway.get(f"/api/runs/{run['run']}")
+            run = wait_for(gateway, run["run"], data["tasks"], quiet=json)
     if json:
         print_json(run)
     elif wait:
@@ -90,8 +91,11 @@ def start(
         out.print(run["run"])
 
 
-def wait_for(gateway: Gateway, run: str, tasks: int, *, quiet: bool) -> None:
-    """Until every task has a stored result from every scheduler, with a progress bar."""
+def wait_for(
+    gateway: Gateway, run: str, tasks: int, *, quiet: bool, pause: Pause = time.sleep
+) -> dict[str, Any]:
+    """Until every task has a stored result from every scheduler, with a progress bar; the run as
+    it is then. The arena goes on with it or will, so one that is away is waited for."""
     bar = Progress(
         TextColumn("results stored"),
         BarColumn(),
@@ -103,13 +107,13 @@ def wait_for(gateway: Gateway, run: str, tasks: int, *, quiet: bool) -> None:
     with bar:
         progress = bar.add_task("", total=tasks)
         while True:
-            status = gateway.get("/api/status", run=run)
+            status = patiently(lambda: gateway.get("/api/status", run=run), pause)
             bar.update(progress, completed=min(status["tasks_processed"], tasks))
             if status["state"] == "completed":
-                return
+                return dict(patiently(lambda: gateway.get(f"/api/runs/{run}"), pause))
             if status["state"] == "stopped":
                 fail(f"run {run} was stopped")
-            time.sleep(0.2)
+            pause(LOOK_SECONDS)
 
 
 @app.command("list")

@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import signal
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,16 +32,9 @@ from shared.models import LEARNERS
 from shared.settings import Settings
 from shared.store.client import Store
 
-BUILT_IN = (
-    "round_robin",
-    "random",
-    "greedy",
-    "hybrid_ml",
-    "rl_agent",
-    "oracle",
-    "cpu_only",
-    "gpu_only",
-)
+# A policy is a file there; a service is not imported for its name.
+POLICIES = Path(__file__).parents[1] / "scheduler" / "policies"
+BUILT_IN = tuple(sorted(file.stem for file in POLICIES.glob("[!_]*.py")))
 SCALABLE = ("generator", "simulator", "recorder")
 
 COUNTED = """
@@ -162,11 +156,11 @@ async def _work(stack: Stack, wanted: dict[str, Any] | None, *, exit: bool, json
     )
     run = await asyncio.to_thread(_run, gateway, wanted) if wanted is not None else None
     if exit and run is not None:
-        summary = await asyncio.to_thread(finish, gateway, stack.arena, run, json)
+        detail = await _completed(gateway, run, quiet=json)
+        summary = await asyncio.to_thread(sum_up, stack.arena, detail)
         if json:
             print_json(summary)
         else:
-            detail = gateway.get(f"/api/runs/{run['run']}")
             title = f"{summary['tasks']:,} tasks in {summary['seconds']:.1f} s"
             title += f": {summary['tasks_per_s']:,.0f} tasks/s"
             err.print(race_table(detail["schedulers"], title, detail["bound"]))
@@ -190,17 +184,31 @@ def _run(gateway: Gateway, wanted: dict[str, Any]) -> dict[str, Any]:
     return run
 
 
-def finish(gateway: Gateway, arena: Arena, run: dict[str, Any], quiet: bool) -> dict[str, Any]:
-    """Wait for the run and sum it up from what ClickHouse holds."""
-    name, tasks = run["run"], run["spec"]["tasks"]
-    wait_for(gateway, name, tasks, quiet=quiet)
-    detail = gateway.get(f"/api/runs/{name}")
+async def _completed(gateway: Gateway, run: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
+    """The run once it is complete. Whoever is cancelled must not leave a patient thread behind."""
+    leaving = threading.Event()
+
+    def pause(seconds: float) -> None:
+        if leaving.wait(seconds):
+            raise ArenaError("interrupted")
+
+    try:
+        return await asyncio.to_thread(
+            wait_for, gateway, run["run"], run["spec"]["tasks"], quiet=quiet, pause=pause
+        )
+    finally:
+        leaving.set()
+
+
+def sum_up(arena: Arena, detail: dict[str, Any]) -> dict[str, Any]:
+    """A run that is complete, from what ClickHouse holds."""
+    name = detail["run"]
     seconds = detail["updated_at"] - detail["created_at"]
     store = Store(settings_of(arena))
     counted = {row["scheduler"]: row for row in store.query(COUNTED, {"run": name})}
     learned = _learned(store, name, detail["tasks"])
     store.close()
-    for scheduler in run["spec"]["schedulers"]:
+    for scheduler in detail["spec"]["schedulers"]:
         row = counted.get(scheduler, {"results": 0, "tasks": 0})
         if not row["results"] == row["tasks"] == detail["tasks"]:
             raise ArenaError(f"{scheduler} has {row['results']} results of {detail['tasks']} tasks")

@@ -80,3 +80,16 @@ async def test_the_way_of_a_dead_letter(full_arena: Arena, http: httpx.AsyncClie
     result = await hybrid(http, "rejected", "purge", "--all", "--yes", "--json")
     assert json.loads(result.stdout) == {"purged": 1}
     assert "dead letters: none" in (await hybrid(http, "status")).stdout
+
+
+async def test_more_letters_than_calls_allowed_at_once_take_their_time(full_arena: Arena) -> None:
+    limits = {"gateway_changes_per_second": 1.0}  # four at once
+    async with serving(full_arena.settings.model_copy(update=limits)) as http:
+        for place in range(1, 6):
+            await full_arena.bus.reject("events.note", subjects.EVENTS, place, b"{}", "no event")
+        result = await hybrid(http, "rejected", "replay", "--all")
+        assert result.stderr.count("sent again on events.note") == 5, result.stderr
+        assert result.exit_code == 0
+        await full_arena.bus.reject("events.note", subjects.EVENTS, 6, b"{}", "no event")
+        result = await hybrid(http, "rejected", "purge", "6", "--yes")
+        assert "1 removed" in result.stderr

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
-from deploy.local.arena import Ports, StartError
+from deploy.local.arena import LOCK, Arena, Ports, StartError
 from deploy.local.mark import NAME, known
 from deploy.local.stack import Plan, Stack
 
 
-def claim(folder: Path) -> Stack:
-    return Stack(Plan(folder, Ports.free(), ("greedy",)))
+def claim(folder: Path) -> Arena:
+    stack = Stack(Plan(folder, Ports.free(), ("greedy",)))
+    asyncio.run(stack.stop())
+    return stack.arena
 
 
 def test_a_folder_is_marked_and_used_again(tmp_path: Path) -> None:
@@ -25,9 +28,9 @@ def test_a_folder_is_marked_and_used_again(tmp_path: Path) -> None:
 def test_a_folder_without_a_mark_is_of_the_first_version(tmp_path: Path) -> None:
     secrets = {"nats": "n", "clickhouse": "c", "analyst": "a"}
     (tmp_path / "secrets.json").write_text(json.dumps(secrets))
-    stack = claim(tmp_path)
-    assert stack.arena.secrets.clickhouse == "c"
-    assert stack.arena.secrets.analyst == "a"
+    arena = claim(tmp_path)
+    assert arena.secrets.clickhouse == "c"
+    assert arena.secrets.analyst == "a"
     assert (tmp_path / NAME).exists()
 
 
@@ -39,7 +42,7 @@ def test_the_folder_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path,
         claim(tmp_path)
     said = f"({what} {mark[what]}, this program knows {known()[what]}): upgrade the program"
     assert said in str(caught.value)
-    assert [path.name for path in tmp_path.iterdir()] == [NAME]
+    assert {path.name for path in tmp_path.iterdir()} == {NAME, LOCK}
     assert json.loads((tmp_path / NAME).read_text()) == mark
 
 

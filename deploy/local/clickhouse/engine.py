@@ -1,11 +1,11 @@
 """chdb, the ClickHouse engine in-process, behind a small class. No HTTP here."""
 
-import fcntl
 import os
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
+from .. import lock
 from .access import refuse_outside_functions
 from .connection import (
     Answer,
@@ -155,29 +155,20 @@ class Engine:
         )
 
 
-def _lock_folder(path: Path) -> Any:
+def _lock_folder(path: Path) -> TextIO:
     if "?" in str(path):
         raise FolderUnusable(f"{path} has a '?' in its name: give another --path")
     try:
         path.mkdir(parents=True, exist_ok=True)
-        lock = open(path / "embedded.lock", "a+")  # noqa: SIM115 - held until close
+        return lock.take(path / "embedded.lock")
+    except lock.Held as held:
+        raise FolderUnusable(
+            f"{path} is in use by process {held.owner}: stop it or give another --path"
+        ) from None
     except OSError as error:
         raise FolderUnusable(
             f"cannot write to {path} ({error.strerror}): make it writable or give another --path"
         ) from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        lock.seek(0)
-        owner = lock.read().strip() or "unknown"
-        lock.close()
-        raise FolderUnusable(
-            f"{path} is in use by process {owner}: stop it or give another --path"
-        ) from None
-    lock.truncate(0)
-    lock.write(str(os.getpid()))
-    lock.flush()
-    return lock
 
 
 def _whole_text(query: Query) -> bytes:

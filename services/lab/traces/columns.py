@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from services.lab.traces.lines import Block
 from services.lab.traces.report import Report
@@ -22,18 +23,20 @@ NOT_FINITE = "not a finite number"
 @dataclass(slots=True)
 class Rows:
     """Lines of a trace as columns; a number that is not given is NaN. Without parents in the whole
-    trace there are no names either."""
+    trace there are no names either. Lines that are not `kept` are skipped already; they are here
+    for their names."""
 
     line: Integers
     numbers: dict[str, Floats]
     texts: dict[str, list[str]] = field(default_factory=dict)
     names: list[str] | None = None
     parents: list[list[str]] | None = None
+    kept: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.line)
 
-    def only(self, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Rows:
+    def only(self, kept: NDArray[np.bool_]) -> Rows:
         if kept.all():
             return self
         places = np.flatnonzero(kept).tolist()
@@ -43,6 +46,7 @@ class Rows:
             {name: [cells[place] for place in places] for name, cells in self.texts.items()},
             None if self.names is None else [self.names[place] for place in places],
             None if self.parents is None else [self.parents[place] for place in places],
+            None if self.kept is None else self.kept[kept],
         )
 
 

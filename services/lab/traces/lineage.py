@@ -1,17 +1,25 @@
-"""Which task a parent's name means, and whether it may be one: in memory that does not grow."""
+"""Which task a parent's name means, and whether it may be one: in memory that does not grow.
+
+Line by line, so that nothing depends on the blocks that a file is read in.
+"""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
-from itertools import islice
 
+import numpy as np
+from numpy.typing import NDArray
+
+from services.lab.traces.columns import Rows
 from services.lab.traces.report import Report
 from shared.tasks import DEPENDENCY_WINDOW
 
-# Names that are remembered: far more than a parent may lie back, so that one that is too far back
-# is told apart from one that was never there.
+# Lines whose names are remembered: far more than a parent may lie back, so that one that is too far
+# back is told apart from one that was never there.
 REMEMBERED = 65_536
 
+REPEATED = "id was there before"
 ITSELF = "parent dropped: the task itself"
 SKIPPED = "parent dropped: its own line was skipped"
 TOO_FAR = f"parent dropped: more than {DEPENDENCY_WINDOW} tasks back"
@@ -23,41 +31,55 @@ NO_TASK = -1
 class Lineage:
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._known: dict[str, int] = {}
+        self._line: dict[str, int] = {}  # by name
+        self._task = array("q", [NO_TASK]) * REMEMBERED  # by line, the oldest overwritten
 
-    def resolve(
-        self,
-        lines: Sequence[int],
-        names: Sequence[str],
-        parents: Sequence[Sequence[str]],
-        ids: Sequence[int],
-    ) -> list[list[int]]:
-        """The parents of each task as task ids, sorted; a skipped line has the id NO_TASK."""
-        self._known.update(zip(names, ids, strict=True))
-        found = [
-            self._allowed(line, name, own, wanted) if wanted else []
-            for line, name, own, wanted in zip(lines, names, ids, parents, strict=True)
-            if own != NO_TASK
-        ]
-        if len(self._known) > 4 * REMEMBERED:
-            start = len(self._known) - REMEMBERED
-            self._known = dict(islice(self._known.items(), start, None))
+    def resolve(self, rows: Rows, kept: NDArray[np.bool_], first: int) -> list[list[int]]:
+        """The parents of each task as task ids, sorted; the first task's own id is `first`. A line
+        whose id another task has is reported and taken out of `kept`."""
+        assert rows.names is not None
+        assert rows.parents is not None
+        found: list[list[int]] = []
+        lines, sound = rows.line.tolist(), kept.tolist()
+        every = zip(lines, rows.names, rows.parents, strict=True)
+        for place, (line, name, wanted) in enumerate(every):
+            before = self._known(name, line)
+            if before is not None and before != NO_TASK:
+                if sound[place]:
+                    self._report.skip(line, REPEATED, name)
+                    kept[place] = False
+                continue
+            own = NO_TASK
+            if sound[place]:
+                own = first + len(found)
+                found.append(self._allowed(line, name, own, wanted) if wanted else [])
+            if name:  # nobody can mean one without
+                self._line[name] = line
+                self._task[line % REMEMBERED] = own
+        if len(self._line) > 2 * REMEMBERED:
+            oldest = lines[-1] - REMEMBERED
+            self._line = {name: at for name, at in self._line.items() if at > oldest}
         return found
+
+    def _known(self, name: str, line: int) -> int | None:
+        """The task of that name before this line, or NO_TASK if its line was skipped."""
+        at = self._line.get(name)
+        return None if at is None or at <= line - REMEMBERED else self._task[at % REMEMBERED]
 
     def _allowed(self, line: int, name: str, own: int, wanted: Sequence[str]) -> list[int]:
         allowed = set()
         for parent in dict.fromkeys(wanted):
-            place = self._known.get(parent)
+            task = self._known(parent, line)
             if parent == name:
                 problem = ITSELF
-            elif place is None or place >= own:
+            elif task is None:
                 problem = UNKNOWN
-            elif place == NO_TASK:
+            elif task == NO_TASK:
                 problem = SKIPPED
-            elif place < own - DEPENDENCY_WINDOW:
+            elif task < own - DEPENDENCY_WINDOW:
                 problem = TOO_FAR
             else:
-                allowed.add(place)
+                allowed.add(task)
                 continue
             self._report.adjust(line, problem, parent)
         return sorted(allowed)

@@ -28,14 +28,13 @@ class Source:
     """A file's bytes, unpacked; how far it is read, for a progress bar."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
         try:
             self._file: BinaryIO = path.open("rb")
             self.total = os.fstat(self._file.fileno()).st_size
             magic = self._file.read(2)
             self._file.seek(0)
         except OSError as error:
-            raise TraceError(f"{path}: cannot be read: {error.strerror}") from None
+            raise TraceError(f"cannot be read: {error.strerror}") from None
         packed = magic == GZIP_MAGIC
         self._bytes: BinaryIO = gzip.GzipFile(fileobj=self._file) if packed else self._file  # type: ignore[assignment]
         self.damage: str | None = None
@@ -68,7 +67,7 @@ class Source:
                 self.damage = f"the gzip data end early or are damaged ({error})"
                 break
             except OSError as error:
-                raise TraceError(f"{self._path}: cannot be read: {error.strerror}") from None
+                raise TraceError(f"cannot be read: {error.strerror}") from None
             if not piece:
                 break
             pieces.append(piece)

@@ -60,7 +60,7 @@ def _name(rows: Rows, batch: pa.RecordBatch, rules: Rules, names: list[str]) -> 
     if not pa.types.is_list(lists.type):
         raise TraceError(f"column {rules.parents} is {lists.type}, not lists")
     own = batch.column(rules.name).to_pylist() if rules.name in names else rows.line.tolist()
-    rows.names = [str(name) for name in own]
+    rows.names = ["" if name is None else str(name) for name in own]
     rows.parents = [[str(name) for name in found or ()] for found in lists.to_pylist()]
 
 

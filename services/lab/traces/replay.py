@@ -53,9 +53,13 @@ Watcher = Callable[[Progress], None]
 
 def fingerprint(path: Path, format: str, mapping: Mapping, limit: int | None) -> str:
     """What decides which tasks a file gives: a run must go on with the same."""
-    with path.open("rb") as file:
-        start = file.read(FINGERPRINT_BYTES)
-    said = f"{format}\n{mapping.model_dump_json()}\n{limit}\n{path.stat().st_size}\n"
+    try:
+        with path.open("rb") as file:
+            start = file.read(FINGERPRINT_BYTES)
+        size = path.stat().st_size
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read: {error.strerror}") from None
+    said = f"{format}\n{mapping.model_dump_json()}\n{limit}\n{size}\n"
     return hashlib.sha256(said.encode() + start).hexdigest()[:8]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from services.lab.traces.columns import Parser, Rows, check_count
 from services.lab.traces.lines import Block, Source, blocks
@@ -46,19 +47,20 @@ def read_rows(source: Source, rules: SwfRules, report: Report) -> Iterator[Rows]
     for block in blocks(source, report):
         empty = False
         for rows in parser.parse(block):
-            yield _known(_kept(rows, rules, report), rules)
+            rows.kept = _kept(rows, rules, report)
+            yield _known(rows, rules)
     if empty:
         raise TraceError("the file is empty")
 
 
-def _kept(rows: Rows, rules: SwfRules, report: Report) -> Rows:
+def _kept(rows: Rows, rules: SwfRules, report: Report) -> NDArray[np.bool_]:
     status = rows.numbers["status"]
     kept = np.isin(status, rules.keep_status)
     for value in np.unique(status[~kept]):
         which = status == value
         reason = "job was cancelled" if value == 5 else f"job has status {value:g}"
         report.skip_all(rows.line[which], f"{reason} (keep_status)", [""] * int(which.sum()))
-    return rows.only(kept)
+    return kept
 
 
 def _known(rows: Rows, rules: SwfRules) -> Rows:
@@ -67,10 +69,15 @@ def _known(rows: Rows, rules: SwfRules) -> Rows:
             values = rows.numbers[name]
             rows.numbers[name] = np.where(values == UNKNOWN, np.nan, values)
     if naming := _naming(rules):
-        name, parents = (rows.numbers[column].tolist() for column in naming)
-        rows.names = [str(job) for job in name]
-        rows.parents = [[str(job)] if job == job else [] for job in parents]  # NaN: no parent
+        own, parents = (rows.numbers[column].tolist() for column in naming)
+        rows.names = [_name(job) for job in own]
+        rows.parents = [[_name(job)] if job == job else [] for job in parents]  # NaN: no parent
     return rows
+
+
+def _name(job: float) -> str:
+    """As the file has it; NaN has none."""
+    return f"{job:.17g}" if job == job else ""
 
 
 def _naming(rules: SwfRules) -> tuple[str, ...]:

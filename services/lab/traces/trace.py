@@ -88,6 +88,13 @@ def inversion(physics: Physics) -> Inversion:
 
 def detect(path: Path) -> str:
     """By the content, since names such as trace.txt.gz say little."""
+    try:
+        return _detected(path)
+    except TraceError as error:
+        raise TraceError(f"{path}: {error}") from None
+
+
+def _detected(path: Path) -> str:
     with Source(path) as source:
         data = source.read(LOOKED_AT)
     if data.startswith(parquet.MAGIC):
@@ -103,12 +110,12 @@ def detect(path: Path) -> str:
     if name.endswith(".swf") or _looks_like_swf(data):
         return "swf"
     if not data.strip():
-        raise TraceError(f"{path}: the file is empty")
+        raise TraceError("the file is empty")
     if name.endswith(".csv"):
         # Ours, it seems: what its header lacks is said when it is read.
         return "csv"
     known = "; ".join(f"{name}: {what}" for name, what in FORMATS.items())
-    raise TraceError(f"{path}: cannot tell the format; say it with --format ({known})")
+    raise TraceError(f"cannot tell the format; say it with --format ({known})")
 
 
 def _looks_like_swf(data: bytes) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.lab.traces.columns import Rows
-from services.lab.traces.lineage import NO_TASK, Lineage
+from services.lab.traces.lineage import Lineage
 from services.lab.traces.report import Report
 from services.lab.traces.rules import Inversion, Rule, Rules
 from shared.tasks import LARGEST, Floats, Tasks
@@ -50,6 +50,9 @@ class Translator:
         size = self._size(rows, sieve, intensity)
         arrival = self._arrival(rows, sieve)
         kept = sieve.kept
+        parents: list[list[int]] = []
+        if rows.names is not None:
+            parents = self._lineage.resolve(rows, kept, self.next_task)
         self._count(sieve)
         count = int(kept.sum())
         first, self.next_task = self.next_task, self.next_task + count
@@ -59,7 +62,7 @@ class Translator:
             compute_intensity=intensity[kept],
             memory_required=memory[kept],
             arrival_time=self._in_order(arrival[kept], rows.line[kept]),
-            parents=self._parents(rows, kept, first),
+            parents=parents if any(parents) else [],
         )
 
     def _field(self, name: str, rows: Rows, sieve: _Sieve) -> Floats:
@@ -118,19 +121,12 @@ class Translator:
         self._clock = float(before[-1])
         return before[1:]
 
-    def _parents(self, rows: Rows, kept: NDArray[np.bool_], first: int) -> list[list[int]]:
-        if rows.names is None or rows.parents is None:
-            return []
-        ids = np.where(kept, first + np.cumsum(kept) - 1, NO_TASK).tolist()
-        found = self._lineage.resolve(rows.line.tolist(), rows.names, rows.parents, ids)
-        return found if any(found) else []
-
 
 class _Sieve:
     """Which lines become tasks; each that does not is reported for the first reason."""
 
     def __init__(self, rows: Rows, report: Report) -> None:
-        self.kept = np.ones(len(rows), np.bool_)
+        self.kept = np.ones(len(rows), np.bool_) if rows.kept is None else rows.kept
         self.otherwise: dict[str, NDArray[np.bool_]] = {}
         self.limited: dict[str, NDArray[np.bool_]] = {}
         self._rows = rows

@@ -20,6 +20,7 @@ from services.lab.traces.columns import NOT_FINITE, Rows
 from services.lab.traces.lines import Source
 from services.lab.traces.report import Report, TraceError
 from services.lab.traces.rules import Rules
+from shared.tasks import Floats
 
 DESCRIBED = "workflow.specification.tasks.item"
 MEASURED = "workflow.execution.tasks.item"
@@ -157,26 +158,29 @@ def _joined(
           ON m.rowid = (SELECT min(rowid) FROM measured WHERE id = d.id)
         WHERE d.place BETWEEN ? AND ? ORDER BY d.place
     """
+    wanted = sorted(rules.columns())
     for start in range(1, count + 1, ROWS):
         stop = start + ROWS - 1
-        found = [
-            row
-            for row in database.execute(query, (start, stop))
-            if _sound(row, sorted(rules.columns()), report)
-        ]
+        found = database.execute(query, (start, stop)).fetchall()
+        kept = [_sound(row, wanted, report) for row in found]
         parents: dict[int, list[str]] = {}
         asked = "SELECT place, parent FROM parents WHERE place BETWEEN ? AND ? ORDER BY rowid"
         for place, parent in database.execute(asked, (start, stop)):
             parents.setdefault(place, []).append(parent)
         yield Rows(
             line=np.array([row[0] for row in found], np.int64),
-            numbers={
-                name: np.array([row[3 + k] for row in found], np.float64)
-                for k, name in enumerate(COLUMNS)
-            },
+            numbers={name: _numbers(found, kept, 3 + COLUMNS.index(name)) for name in wanted},
             names=[row[1] for row in found],
             parents=[parents.get(row[0], []) for row in found],
+            kept=np.array(kept, np.bool_),
         )
+
+
+def _numbers(rows: list[tuple[Any, ...]], kept: list[bool], place: int) -> Floats:
+    """NaN for what is not given, and for what is skipped: that may be no number."""
+    return np.array(
+        [row[place] if sound else None for row, sound in zip(rows, kept, strict=True)], np.float64
+    )
 
 
 def _sound(row: tuple[Any, ...], wanted: list[str], report: Report) -> bool:

@@ -9,9 +9,16 @@ import pytest
 from deploy.local.arena import StartError
 from deploy.local.stack import parse_scale
 from services.cli.runs import spec_from
+from services.cli.up import BUILT_IN
 from shared.errors import SpecError
 
 KNOWN = {"greedy", "oracle", "simulator"}
+
+
+def test_every_policy_that_lies_in_its_folder_is_built_in() -> None:
+    assert BUILT_IN == (
+        "cpu_only", "gpu_only", "greedy", "hybrid_ml", "oracle", "random", "rl_agent", "round_robin"
+    )  # fmt: skip
 
 
 def test_scale_is_a_number_per_name() -> None:

@@ -11,10 +11,12 @@ import pytest
 from deploy.local import processes
 from deploy.local.processes import Child
 
+# One write a line, as our services log. `print` makes two of it where Python does not buffer
+# (PYTHONUNBUFFERED), and the log may be turned over between a line and its end.
 COUNTS = """
-import itertools, sys, time
+import itertools, os, time
 for number in itertools.count():
-    print(number, flush=True)
+    os.write(1, f"{number}\\n".encode())
     time.sleep(0.0005)
 """
 

@@ -23,3 +23,19 @@ def test_a_log_outlives_the_stderr_that_it_was_set_up_with(
     monkeypatch.setattr(sys, "stderr", second)
     log.warning("two")
     assert json.loads(second.getvalue())["event"] == "two"
+
+
+def test_a_line_is_one_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log may be turned over between two writes."""
+    written: list[str] = []
+
+    class Unbuffered(io.StringIO):
+        def write(self, text: str) -> int:
+            written.append(text)
+            return len(text)
+
+    monkeypatch.setattr(sys, "stderr", Unbuffered())
+    logs.set_up(Settings(log_format="json"))
+    logs.logger().info("one")
+    (line,) = written
+    assert line.endswith("}\n")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from services.lab.traces import columns, lines
+from services.lab.traces import columns, lineage, lines
 from services.lab.traces.report import Report, TraceError
 from services.lab.traces.trace import Trace
 from tests.unit.lab.traces.reading import SAMPLES, read, written
@@ -44,8 +44,9 @@ EXPECTED = [
     "line 25: mended: parent dropped: no such task before it: 24",
     "line 26: mended: parent dropped: its own line was skipped: 7",
     "line 27: mended: arrival moved to that of the task before it: 5 to 23",
-    "line 293: mended: parent dropped: more than 256 tasks back: 1",
-    "line 294: skipped: too few columns: 3 of 6",
+    "line 28: skipped: id was there before: 21",
+    "line 294: mended: parent dropped: more than 256 tasks back: 1",
+    "line 295: skipped: too few columns: 3 of 6",
 ]
 
 
@@ -55,9 +56,9 @@ def test_the_broken_sample_line_by_line(block: int, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(lines, "BLOCK_BYTES", block)
     found = read(SAMPLES / "broken.csv")
     assert found.said == EXPECTED
-    assert sum(found.report.skipped.values()) == 20
+    assert sum(found.report.skipped.values()) == 21
     assert sum(found.report.adjusted.values()) == 6
-    assert len(found.tasks) == 294 - 1 - 20
+    assert len(found.tasks) == 295 - 1 - 21
     assert found.report.notes == [
         "the last line has no line end: it may be cut off; taken as it stands"
     ]
@@ -133,7 +134,7 @@ def test_a_cut_gzip_gives_what_is_before_the_cut(tmp_path: Path, content: str) -
     assert found.tasks.size.tolist() == whole.tasks.size.tolist()
 
 
-SWF_LINE = "1 0 0 8 1 4 1 1 1 1 1 1 1 1 1 1 -1 -1"
+SWF_LINE = "-1 0 0 8 1 4 1 1 1 1 1 1 1 1 1 1 -1 -1"
 
 
 @pytest.mark.parametrize(
@@ -154,6 +155,45 @@ def test_broken_lines_of_swf(tmp_path: Path, line: str, said: str) -> None:
     assert len(found.tasks) == 200
 
 
+@pytest.mark.parametrize("block", [97, 4096])
+def test_an_id_belongs_to_the_first_line_that_is_a_task(
+    tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts of a job have its number, and are skipped; whatever lies in the same block."""
+    monkeypatch.setattr(lines, "BLOCK_BYTES", block)
+    job = "{} 0 0 8 1 4 1 1 1 1 {} 1 1 1 1 1 {} -1\n"
+    text = job.format(1, 2, -1) + job.format(1, 1, -1) + job.format(1, 3, -1)
+    text += job.format(2, 5, -1) + job.format(3, 1, 1) + job.format(4, 1, 2) + job.format(5, 1, 6)
+    text += job.format(3, 1, 4) + job.format(6, 5, -1) + job.format(7, 1, 3) + job.format(-1, 1, 7)
+    found = read(written(tmp_path, "t.swf", text + job.format(-1, 1, 1)))
+    # Tasks are the lines of jobs 1, 3, 4, 5 and 7, and two without a number.
+    assert found.tasks.parents == [[], [0], [], [], [1], [4], [0]]
+    assert [said for said in found.said if "keep_status" not in said] == [
+        "line 6: mended: parent dropped: its own line was skipped: 2",
+        "line 7: mended: parent dropped: no such task before it: 6",
+        "line 8: skipped: id was there before: 3",
+    ]
+
+
+@pytest.mark.parametrize("block", [97, 1 << 20])
+def test_names_are_remembered_for_so_many_lines(
+    tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "BLOCK_BYTES", block)
+    monkeypatch.setattr(lineage, "REMEMBERED", 300)
+    names = [*range(1000), 702, 700, 999]
+    text = HEADER + "".join(f"{name},100,0.5,64,0,\n" for name in names)
+    found = read(written(tmp_path, "t.csv", text + "x,100,0.5,64,0,704;703;999\n"))
+    # Lines 704 and 1002 have 702 in them, 702 and 1003 have 700.
+    assert found.said == [
+        "line 1002: skipped: id was there before: 702",
+        "line 1004: skipped: id was there before: 999",
+        "line 1005: mended: parent dropped: more than 256 tasks back: 704",
+        "line 1005: mended: parent dropped: no such task before it: 703",
+    ]
+    assert found.tasks.parents[-1] == [999]
+
+
 def broken_workflow(change: Any) -> str:
     made = workflow()
     change(made["workflow"]["specification"]["tasks"], made["workflow"]["execution"]["tasks"])
@@ -163,7 +203,15 @@ def broken_workflow(change: Any) -> str:
 @pytest.mark.parametrize(
     ("change", "said", "left"),
     [
-        (lambda t, e: e.pop(), ["task 2: skipped: never ran: nothing was measured: b1"], 2),
+        (
+            lambda t, e: e.pop(),
+            [
+                "task 2: skipped: never ran: nothing was measured: b1",
+                "task 3: mended: parent dropped: its own line was skipped: b1",
+            ],
+            2,
+        ),
+        (lambda t, e: e[1].update(priority="high"), [], 3),
         (lambda t, e: t[1].pop("id") and t[1].pop("name"), ["task 2: skipped: no id"], 2),
         (lambda t, e: t[2].update(id="a1"), ["task 3: skipped: id was there before: a1"], 2),
         (lambda t, e: e[1].update(runtimeInSeconds=0), ["task 1: skipped: ran for no time"], 2),

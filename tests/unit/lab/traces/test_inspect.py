@@ -62,18 +62,28 @@ def test_people_see_what_became_of_which_column(name: str) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["nothing.swf"], "cannot be read: No such file"),
+        (["nothing.swf"], "nothing.swf: cannot be read: No such file"),
+        (["nothing.swf", "--format", "swf"], "error: nothing.swf: cannot be read: No such file"),
+        ([SAMPLES, "--format", "csv"], f"error: {SAMPLES}: cannot be read: Is a directory"),
         ([SAMPLES / "tasks.csv", "--format", "xls"], "no format 'xls'; there are csv, parquet"),
         ([SAMPLES / "tasks.csv", "--mapping", "none.yaml"], "none.yaml: cannot be read"),
         ([SAMPLES / "tasks.csv", "--format", "alibaba"], "no column creation_time"),
         ([SAMPLES / "tasks.csv", "--errors", "no/such/folder"], "cannot be written"),
     ],
 )
-def test_mistakes_are_one_line(options: list[Any], said: str) -> None:
-    done = CliRunner().invoke(app, ["trace", "inspect", *map(str, options)])
+@pytest.mark.parametrize(
+    "command", ["inspect", "convert --out out.csv", "replay --url http://[::1]:1"]
+)
+def test_mistakes_are_one_line(
+    command: str, options: list[Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["trace", *command.split(), *map(str, options)])
     assert done.exit_code == 1
     assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
     assert "Traceback" not in done.output
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_distribution_is_exact_while_it_is_small_and_a_fair_sample_when_it_is_large() -> None:
