@@ -243,11 +243,38 @@ def test_the_image_is_not_root_and_holds_nothing_but_the_program() -> None:
     assert kept == program | {"pyproject.toml", "constraints.txt", "README.md"}
 
 
-def test_make_env_writes_random_passwords_once_for_the_owner_alone(tmp_path: Path) -> None:
-    script = tmp_path / "deploy/make-env"
+def copied_make_env(folder: Path) -> Path:
+    script = folder / "deploy/make-env"
     script.parent.mkdir()
     for name in ("make-env", "make-model-key"):
         shutil.copy(ROOT / "deploy" / name, script.parent)
+    return script
+
+
+@pytest.mark.parametrize(
+    ("published", "asks"),
+    [
+        ("", False),
+        ("127.0.0.1:9000", False),
+        ("localhost:9000", False),
+        ("[::1]:9000", False),
+        ("0.0.0.0:8000", True),
+        ("8000", True),
+        ("192.168.1.5:80", True),
+    ],
+)
+def test_a_gateway_for_the_network_gets_a_token(tmp_path: Path, published: str, asks: bool) -> None:
+    script = copied_make_env(tmp_path)
+    (tmp_path / ".env").write_text(f"HYBRID_PUBLISH={published}\n")
+    subprocess.run(["sh", script], check=True, capture_output=True)
+    written = (tmp_path / ".env").read_text()
+    assert bool(re.search(r"^HYBRID_GATEWAY_TOKEN=[0-9a-f]{48}$", written, re.MULTILINE)) == asks
+    subprocess.run(["sh", script], check=True, capture_output=True)
+    assert (tmp_path / ".env").read_text() == written
+
+
+def test_make_env_writes_random_passwords_once_for_the_owner_alone(tmp_path: Path) -> None:
+    script = copied_make_env(tmp_path)
     subprocess.run(["sh", script], check=True, capture_output=True)
     written = (tmp_path / ".env").read_text()
     entries = dict(line.split("=", 1) for line in written.splitlines())
