@@ -135,6 +135,8 @@ class Settings(BaseSettings):
     gateway_origins: str = ""
     # Names with a dot under which it may be called, by commas; * for any.
     gateway_hosts: str = ""
+    # Proxies, as addresses or networks by commas, whose word for a client's address is taken.
+    gateway_trusted_proxies: str = "127.0.0.1"
     # Calls of one client address a second; 0: as many as it likes. Two hundred dashboards behind
     # one address read some three hundred times a second.
     gateway_reads_per_second: float = Field(default=500, ge=0)

@@ -1,4 +1,4 @@
-"""A private authority for one arena, and the certificate that its servers on this machine show.
+"""A private authority for one arena, and the certificate that its servers show.
 
 Made on first start in the arena's folder. Who trusts `ca.pem` trusts this arena and nothing else.
 """
@@ -6,6 +6,7 @@ Made on first start in the arena's folder. Who trusts `ca.pem` trusts this arena
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -41,16 +42,16 @@ class Certificates:
         return cls(folder / "ca.pem", folder / "server.pem", folder / "server.key")
 
     @classmethod
-    def load_or_make(cls, folder: Path) -> Certificates:
-        """Those of the folder; a certificate that is about to end is renewed."""
+    def load_or_make(cls, folder: Path, names: Sequence[str] = ("localhost",)) -> Certificates:
+        """Those of the folder; a certificate that is about to end, or lacks a name, is renewed."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         made = cls.of(folder)
         authority_key = folder / "ca.key"
         if not (made.authority.exists() and authority_key.exists()):
             _make_authority(made.authority, authority_key)
             made.certificate.unlink(missing_ok=True)
-        if not made.certificate.exists() or _ends_soon(made.certificate):
-            _make_certificate(made, authority_key)
+        if not made.certificate.exists() or not _serves(made.certificate, names):
+            _make_certificate(made, authority_key, names)
         return made
 
 
@@ -67,13 +68,13 @@ def _make_authority(path: Path, key_path: Path) -> None:
     path.write_bytes(signed.public_bytes(Encoding.PEM))
 
 
-def _make_certificate(made: Certificates, authority_key: Path) -> None:
+def _make_certificate(made: Certificates, authority_key: Path, names: Sequence[str]) -> None:
     authority = x509.load_pem_x509_certificate(made.authority.read_bytes())
     signer = load_pem_private_key(authority_key.read_bytes(), None)
     assert isinstance(signer, ec.EllipticCurvePrivateKey)
     key = ec.generate_private_key(ec.SECP256R1())
     places: list[x509.GeneralName] = [
-        x509.DNSName("localhost"),
+        *(x509.DNSName(name) for name in names),
         *(x509.IPAddress(ipaddress.ip_address(place)) for place in ("127.0.0.1", "::1")),
     ]
     # Nodes of a NATS cluster are each other's clients.
@@ -123,9 +124,12 @@ def _usage(*, signs: bool) -> x509.KeyUsage:
     )
 
 
-def _ends_soon(path: Path) -> bool:
-    certificate = x509.load_pem_x509_certificate(path.read_bytes())
-    return certificate.not_valid_after_utc - RENEWED_BEFORE < datetime.now(UTC)
+def _serves(path: Path, names: Sequence[str]) -> bool:
+    """For all these names, and for a while yet."""
+    shown = x509.load_pem_x509_certificate(path.read_bytes())
+    places = shown.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    named = set(names) <= set(places.get_values_for_type(x509.DNSName))
+    return named and shown.not_valid_after_utc - RENEWED_BEFORE > datetime.now(UTC)
 
 
 def _name(text: str) -> x509.Name:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,9 @@ cluster {{
 
 
 def containers() -> dict[str, str]:
-    """Files that docker-compose.yml and deploy/compose.cluster.yml mount, by name."""
-    server = server_conf(
+    """Files that docker-compose.yml, deploy/compose.cluster.yml and compose.tls.yml mount."""
+    server = partial(
+        server_conf,
         name="$NATS_SERVER_NAME",
         listen="0.0.0.0:4222",
         http="127.0.0.1:8222",
@@ -68,7 +70,9 @@ def containers() -> dict[str, str]:
         store="/tmp/nats",
         sync_interval="$NATS_SYNC_INTERVAL",
     )
+    shown = TLS("/tls/server.pem", "/tls/server.key", "/tls/ca.pem")
     return {
-        "nats.conf": server,
-        "cluster.conf": server + cluster_section(listen="0.0.0.0:6222", nodes=3),
+        "nats.conf": server(),
+        "nats.tls.conf": server(tls=shown),
+        "cluster.conf": server() + cluster_section(listen="0.0.0.0:6222", nodes=3),
     }

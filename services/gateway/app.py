@@ -23,10 +23,13 @@ from services.gateway.queries import Queries
 from services.gateway.routes import make_router
 from services.gateway.serving import OPTIONS
 from services.gateway.windows import Windows
+from shared import logs
 from shared.deadletters import LetterBox
 from shared.service import Service
 from shared.settings import Settings
 from shared.store.client import Store
+
+log = logs.logger()
 
 
 def make(settings: Settings) -> tuple[Service, FastAPI]:
@@ -126,6 +129,19 @@ def _add_metrics(app: FastAPI, service: Service, control: Control) -> None:
         )
 
 
+def warn_if_open(settings: Settings) -> None:
+    """In a container it cannot know where its port is published, so it says so there too."""
+    local = settings.http_host == "localhost" or settings.http_host.startswith(("127.", "::1"))
+    if not local and not settings.gateway_token.get_secret_value():
+        log.warning(
+            "whoever reaches the gateway may change runs: beyond this machine set "
+            "HYBRID_GATEWAY_TOKEN",
+            http_host=settings.http_host,
+        )
+
+
 def main() -> None:
-    service, app = make(Settings())
-    service.run(app, **OPTIONS)
+    settings = Settings()
+    service, app = make(settings)
+    warn_if_open(settings)
+    service.run(app, **OPTIONS, forwarded_allow_ips=settings.gateway_trusted_proxies)

@@ -22,6 +22,8 @@ from docker.models.containers import Container
 from testcontainers.compose import DockerCompose
 from testcontainers.core.docker_client import DockerClient
 
+from shared.tls import client_context
+
 ROOT = Path(__file__).parents[2]
 PORTS = ("CLICKHOUSE", "PROMETHEUS", "GRAFANA")
 IMAGE, TAG = "hybrid-ml-scheduler", "test"
@@ -51,9 +53,14 @@ class _Compose(DockerCompose):
 
 
 class Cluster:
-    """All services of docker-compose.yml, and what more files and settings add to them."""
+    """All services of docker-compose.yml, and what more files and settings add to them.
 
-    def __init__(self, folder: Path, *files: str, **settings: str) -> None:
+    With an authority they are expected to speak TLS.
+    """
+
+    def __init__(
+        self, folder: Path, *files: str, authority: Path | None = None, **settings: str
+    ) -> None:
         self.project = f"hybrid-test-{secrets.token_hex(3)}"
         self.settings = {
             "COMPOSE_PROJECT_NAME": self.project,
@@ -73,7 +80,10 @@ class Cluster:
             wait=False,
         )
         self.docker = DockerClient().client
-        self.http = httpx.Client(base_url=f"http://{self.settings['HYBRID_PUBLISH']}", timeout=30)
+        self._scheme = "https" if authority else "http"
+        self._trust = client_context(authority) if authority else True
+        gateway = f"{self._scheme}://{self.settings['HYBRID_PUBLISH']}"
+        self.http = httpx.Client(base_url=gateway, timeout=30, verify=self._trust)
 
     def start(self) -> None:
         self._compose.start()
@@ -150,7 +160,8 @@ class Cluster:
 
     def sql(self, query: str) -> list[dict[str, Any]]:
         answer = httpx.post(
-            f"http://127.0.0.1:{self.settings['HYBRID_CLICKHOUSE_PORT']}",
+            f"{self._scheme}://127.0.0.1:{self.settings['HYBRID_CLICKHOUSE_PORT']}",
+            verify=self._trust,
             params={"default_format": "JSON", "output_format_json_quote_64bit_integers": 0},
             headers={
                 "X-ClickHouse-User": "analyst",

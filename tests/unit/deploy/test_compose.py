@@ -131,6 +131,34 @@ def test_every_variable_is_a_setting(name: str) -> None:
     assert SERVICES[name]["environment"].keys() <= fields
 
 
+def documented() -> set[str]:
+    """Every setting that the two documents name; one of them has a table without the beginnings."""
+    readme = (ROOT / "deploy/README.md").read_text()
+    text = (ROOT / "docs/operations.md").read_text() + readme
+    table = readme.partition("| `HYBRID_GATEWAY_...`")[2].partition("\n\n")[0]
+    rows = {f"HYBRID_GATEWAY_{name}" for name in re.findall(r"^\| `(\w+)`", table, re.MULTILINE)}
+    fields = {f"HYBRID_{field.upper()}" for field in Settings.model_fields}
+    assert rows <= fields
+    return rows | (fields & set(re.findall(r"HYBRID_\w+", text)))
+
+
+# Not chosen in .env: who a service is. Nor is TLS, which is a file of its own.
+FIXED = {"HYBRID_POLICY", "HYBRID_NATS_USER", "HYBRID_NATS_PASSWORD", "HYBRID_CLICKHOUSE_URL"}
+CHOSEN = sorted(name for name in documented() - FIXED if "_TLS_" not in name)
+
+
+@pytest.mark.parametrize("setting", CHOSEN)
+def test_a_documented_setting_in_env_reaches_those_who_use_it(setting: str) -> None:
+    users = OURS
+    if setting.startswith("HYBRID_GATEWAY_"):
+        users = ["gateway"]
+    elif setting == "HYBRID_NATS_SYNC_INTERVAL":
+        users = ["nats"]
+    for name in users:
+        given = " ".join(map(str, SERVICES[name]["environment"].values()))
+        assert f"${{{setting}:" in given, f"{name} is not given {setting}"
+
+
 def test_users_are_the_same_in_every_place() -> None:
     assert SERVICES["clickhouse"]["environment"]["CLICKHOUSE_USER"] == CLICKHOUSE_USER
     assert SERVICES["recorder"]["environment"]["HYBRID_CLICKHOUSE_USER"] == CLICKHOUSE_USER
@@ -215,11 +243,38 @@ def test_the_image_is_not_root_and_holds_nothing_but_the_program() -> None:
     assert kept == program | {"pyproject.toml", "constraints.txt", "README.md"}
 
 
-def test_make_env_writes_random_passwords_once_for_the_owner_alone(tmp_path: Path) -> None:
-    script = tmp_path / "deploy/make-env"
+def copied_make_env(folder: Path) -> Path:
+    script = folder / "deploy/make-env"
     script.parent.mkdir()
     for name in ("make-env", "make-model-key"):
         shutil.copy(ROOT / "deploy" / name, script.parent)
+    return script
+
+
+@pytest.mark.parametrize(
+    ("published", "asks"),
+    [
+        ("", False),
+        ("127.0.0.1:9000", False),
+        ("localhost:9000", False),
+        ("[::1]:9000", False),
+        ("0.0.0.0:8000", True),
+        ("8000", True),
+        ("192.168.1.5:80", True),
+    ],
+)
+def test_a_gateway_for_the_network_gets_a_token(tmp_path: Path, published: str, asks: bool) -> None:
+    script = copied_make_env(tmp_path)
+    (tmp_path / ".env").write_text(f"HYBRID_PUBLISH={published}\n")
+    subprocess.run(["sh", script], check=True, capture_output=True)
+    written = (tmp_path / ".env").read_text()
+    assert bool(re.search(r"^HYBRID_GATEWAY_TOKEN=[0-9a-f]{48}$", written, re.MULTILINE)) == asks
+    subprocess.run(["sh", script], check=True, capture_output=True)
+    assert (tmp_path / ".env").read_text() == written
+
+
+def test_make_env_writes_random_passwords_once_for_the_owner_alone(tmp_path: Path) -> None:
+    script = copied_make_env(tmp_path)
     subprocess.run(["sh", script], check=True, capture_output=True)
     written = (tmp_path / ".env").read_text()
     entries = dict(line.split("=", 1) for line in written.splitlines())
