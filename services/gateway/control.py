@@ -113,9 +113,15 @@ class Control:
         return records[-1]
 
     async def forget(self, run: str) -> None:
-        """Remove a finished run from the bus: its models and its record."""
-        await self._bus.stream.purge_stream(subjects.MODELS, subject=subjects.model(run, "*"))
+        """Remove a finished run from the bus. Its record first: then nobody takes up the rest."""
         await self._runs.delete(run)
+        for stream, subject in (
+            (subjects.TASKS, subjects.tasks(run)),
+            (subjects.DECISIONS, subjects.decisions(run, "*")),
+            (subjects.RESULTS, subjects.results(run, "*")),
+            (subjects.MODELS, subjects.model(run, "*")),
+        ):
+            await self._bus.stream.purge_stream(stream, subject=subject)
 
     async def submit(self, submission: Submission) -> Accepted:
         """Put a person's tasks into a run's stream; returns once the bus has them."""

@@ -142,6 +142,11 @@ class Queries:
             row["created_at"] = row["created_at"].replace(tzinfo=UTC)
         return rows
 
+    def stored_runs(self) -> list[str]:
+        """Every run of which any table has a row. Looks through all of them."""
+        parts = [f"SELECT DISTINCT run FROM {table} WHERE run != ''" for table in TABLES]
+        return [row["run"] for row in self._store.query(" UNION DISTINCT ".join(parts))]
+
     def forget(self, runs: Sequence[str]) -> None:
         """A deletion costs the same for one run and for a hundred."""
         for start in range(0, len(runs), FORGOTTEN_AT_ONCE):

@@ -85,6 +85,8 @@ class Recorder:
     async def _read(
         self, messages: Sequence[Msg], reader: Callable[[Msg], Read | None]
     ) -> list[tuple[Msg, Read]]:
+        # A run that was deleted meanwhile must not come back.
+        await self._service.runs.refresh()
         understood = []
         for message in messages:
             try:
