@@ -32,7 +32,8 @@ from shared.store.client import Store
 def make(settings: Settings) -> tuple[Service, FastAPI]:
     service = Service("gateway", settings)
     store = Store(settings)
-    control, queries = Control(service), Queries(store)
+    queries = Queries(store)
+    control = Control(service, queries)
     origins = Origins(settings.gateway_origins)
     windows, bounds = Windows(store, queries), Bounds(store)
     letters = LetterBox(service.bus)

@@ -8,6 +8,7 @@ from datetime import UTC
 from typing import Any
 
 from services.gateway.shapes import SchedulerStanding
+from shared.batches import Batch
 from shared.standing import Standing
 from shared.store.client import Store
 from shared.store.schema import TABLES
@@ -40,6 +41,14 @@ RESULTS_OF_TASK = """
         SELECT task_id, size, compute_intensity, memory_required, arrival_time, dependencies
         FROM tasks FINAL WHERE run = {run:String} AND task_id = {task:Int64}
     ) AS tasks USING (task_id)
+"""
+
+# One batch of tasks, as one publisher sent it: another's would hardly be of the same microsecond.
+TASKS_OF_BATCH = """
+    SELECT count() AS tasks FROM tasks FINAL
+    WHERE run = {run:String} AND task_id BETWEEN {first:Int64} AND {last:Int64}
+      AND batch = {batch:UInt64}
+      AND abs(toUnixTimestamp64Micro(published_at) - {published_at:Int64}) <= 1
 """
 
 # Read from the end: the newest that match, whatever the number of older ones.
@@ -109,6 +118,19 @@ class Queries:
         given = {"run": run, "schedulers": sorted(schedulers), "task": task_id}
         rows = self._store.query(RESULTS_OF_TASK, given)
         return {row["scheduler"]: row for row in sorted(rows, key=lambda row: row["scheduler"])}
+
+    def has_tasks(self, batch: Batch) -> bool:
+        """Whether a batch of tasks that was sent is what is stored in its place."""
+        envelope, ids = batch.envelope, batch.rows.column("task_id")
+        given = {
+            "run": envelope.run,
+            "first": ids[0].as_py(),
+            "last": ids[-1].as_py(),
+            "batch": envelope.batch,
+            "published_at": round(envelope.published_at * 1e6),
+        }
+        (found,) = self._store.query(TASKS_OF_BATCH, given)
+        return bool(found["tasks"] == len(ids))
 
     def events(
         self,
