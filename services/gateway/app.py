@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
+from fastapi.middleware.cors import CORSMiddleware
 from fastapi_offline import FastAPIOffline
 from prometheus_client import CONTENT_TYPE_LATEST, Counter, Gauge, generate_latest
 
@@ -24,6 +25,7 @@ from services.gateway.routes import make_router
 from services.gateway.serving import OPTIONS
 from services.gateway.windows import Windows
 from shared.deadletters import LetterBox
+from shared.gateway import MODEL_MANIFEST, NEXT_TASK
 from shared.service import Service
 from shared.settings import Settings
 from shared.store.client import Store
@@ -64,6 +66,14 @@ def make(settings: Settings) -> tuple[Service, FastAPI]:
     app.include_router(asyncapi.make_router())
     app.add_middleware(problems.BodyLimit, max_bytes=settings.gateway_max_body_bytes)
     problems.install(app)
+    if origins.named:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=sorted(origins.named),
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["Authorization", "Content-Type"],
+            expose_headers=[MODEL_MANIFEST, NEXT_TASK, "Retry-After"],
+        )
     app.add_middleware(Guard, settings=settings)
     _add_metrics(app, service, control)
     pages.install(app, settings)
