@@ -16,6 +16,7 @@ from shared.models import MANIFEST, Model, read
 from shared.tls import client_context
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
+MODEL_MANIFEST = "X-Model-Manifest"  # what an artefact is, as JSON
 NEXT_TASK = "X-Next-Task"  # where a run's stream stands, when tasks do not belong there
 
 # So long an arena may be away (restarted, say) before a command gives up on it.
@@ -89,7 +90,7 @@ class Gateway:
     def model(self, run: str, name: str, version: int | None) -> Model:
         """A model as it was shipped; without a version the one in service."""
         answer = self._ask("GET", f"/api/models/{run}/{name}/{version or 'newest'}")
-        headers = {MANIFEST: answer.headers.get("X-Model-Manifest", "")}
+        headers = {MANIFEST: answer.headers.get(MODEL_MANIFEST, "")}
         return read(subjects.model(run, name), headers, answer.content)
 
     def _send(self, method: str, path: str, **options: Any) -> Any:

@@ -13,7 +13,12 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from nats.js import JetStreamContext
-from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError, NotFoundError
+from nats.js.errors import (
+    InvalidKeyError,
+    KeyNotFoundError,
+    KeyWrongLastSequenceError,
+    NotFoundError,
+)
 from nats.js.kv import KV_OP, KeyValue
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -112,6 +117,14 @@ class RunBook:
             return read_record(entry.value or b"", run), entry.revision or 0
         except Unreadable as error:
             raise NotFound(f"the record of run {run!r} cannot be read: {error}") from None
+
+    async def holds(self, run: str) -> bool:
+        """Whether there is a record of it, readable or not."""
+        try:
+            await (await self._kv()).get(run)
+        except (KeyNotFoundError, InvalidKeyError):
+            return False
+        return True
 
     async def spec(self, run: str) -> RunSpec:
         """A run's spec never changes, so what the mirror has is right."""

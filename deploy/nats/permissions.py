@@ -169,7 +169,7 @@ GATEWAY = (
     + read_newest(TASKS)
     + read(RESULTS, MODELS)
     + api("STREAM.MSG.DELETE", TASKS)
-    + api("STREAM.PURGE", MODELS)
+    + api("STREAM.PURGE", TASKS, DECISIONS, RESULTS, MODELS)  # of a run that is deleted
     + _call_the_roll("gateway")
     + subscribe(subjects.results("*", "*"), subjects.event("*"))
 )

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from fastapi import FastAPI, Request, Response
+from fastapi.middleware.cors import CORSMiddleware
 from fastapi_offline import FastAPIOffline
 from prometheus_client import CONTENT_TYPE_LATEST, Counter, Gauge, generate_latest
 
 from services.gateway import asyncapi, pages, problems
 from services.gateway.bounds import Bounds
 from services.gateway.control import Control
-from services.gateway.desk import Desk
+from services.gateway.desk import Desk, Traffic
 from services.gateway.guard import Guard
 from services.gateway.live import socket
 from services.gateway.live.feeds import Feeds
@@ -24,18 +25,24 @@ from services.gateway.routes import make_router
 from services.gateway.serving import OPTIONS
 from services.gateway.windows import Windows
 from shared import logs
+from shared.bus import PASSING
 from shared.deadletters import LetterBox
+from shared.errors import ArenaError
+from shared.gateway import MODEL_MANIFEST, NEXT_TASK
 from shared.service import Service
 from shared.settings import Settings
 from shared.store.client import Store
 
 log = logs.logger()
 
+METHODS = {"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"}
+
 
 def make(settings: Settings) -> tuple[Service, FastAPI]:
     service = Service("gateway", settings)
     store = Store(settings)
-    control, queries = Control(service), Queries(store)
+    queries = Queries(store)
+    control = Control(service, queries)
     origins = Origins(settings.gateway_origins)
     windows, bounds = Windows(store, queries), Bounds(store)
     letters = LetterBox(service.bus)
@@ -64,14 +71,23 @@ def make(settings: Settings) -> tuple[Service, FastAPI]:
     app.include_router(asyncapi.make_router())
     app.add_middleware(problems.BodyLimit, max_bytes=settings.gateway_max_body_bytes)
     problems.install(app)
+    if origins.named:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=sorted(origins.named),
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["Authorization", "Content-Type"],
+            expose_headers=[MODEL_MANIFEST, NEXT_TASK, "Retry-After"],
+        )
     app.add_middleware(Guard, settings=settings)
-    _add_metrics(app, service, control)
+    _add_metrics(app, desk)
     pages.install(app, settings)
     app.add_middleware(socket.Transports)
     return service, app
 
 
-def _add_metrics(app: FastAPI, service: Service, control: Control) -> None:
+def _add_metrics(app: FastAPI, desk: Desk) -> None:
+    service = desk.service
     requests = Counter(
         "hybrid_http_requests_total", "Requests", ["method", "status"], registry=service.registry
     )
@@ -97,20 +113,25 @@ def _add_metrics(app: FastAPI, service: Service, control: Control) -> None:
     ) -> Response:
         started = time.perf_counter()
         response = await call_next(request)
-        requests.labels(request.method, response.status_code).inc()
+        # A client may make up methods; each would be a series for ever.
+        method = request.method if request.method in METHODS else "other"
+        requests.labels(method, response.status_code).inc()
         seconds.inc(time.perf_counter() - started)
         return response
 
     @app.get("/api/metrics", include_in_schema=False)
     @app.get("/metrics", include_in_schema=False)
     async def metrics() -> Response:
-        lags, letters = await control.lag(), await control.dead_letters()
+        traffic = Traffic()
+        if service.bus.connected:  # what the process itself counts is told in any case
+            with suppress(*PASSING, ArenaError):
+                traffic = await desk.traffic()
         # What is not there any more must not stay as it was.
         lag.clear()
         rejected.clear()
-        for reader, messages in lags.items():
+        for reader, messages in traffic.lag.items():
             lag.labels(reader).set(messages)
-        for name, count in letters.items():
+        for name, count in traffic.letters.items():
             rejected.labels(name).set(count)
         return Response(generate_latest(service.registry), media_type=CONTENT_TYPE_LATEST)
 

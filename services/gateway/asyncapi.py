@@ -6,48 +6,76 @@ Each service also documents its own subscriptions at its own /asyncapi.
 from __future__ import annotations
 
 import html
+import re
 from typing import Any
 
 import pyarrow as pa
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 
-from shared import batches
+from shared import batches, subjects
 from shared.events import Event, ServiceReport
 from shared.formats import FORMATS
+from shared.gateway import ARROW_STREAM
 from shared.models import Manifest
 from shared.runs import RunRecord
-from shared.subjects import ROLL_CALL, ROLLBACK, RUNS_SUBJECTS
 
-ARROW = "application/vnd.apache.arrow.stream"
 JSON = "application/json"
+PARAMETER = re.compile(r"\{(\w+)\}")
 
 # Address, what it carries, who sends it, who reads it.
 CHANNELS: dict[str, tuple[str, str, str, str]] = {
-    "tasks": ("tasks.{run}", "batches of tasks", "generator, gateway", "schedulers, recorder"),
+    "tasks": (
+        subjects.tasks("{run}"),
+        "batches of tasks",
+        "generator, gateway",
+        "schedulers, recorder",
+    ),
     "decisions": (
-        "decisions.{run}.{scheduler}",
+        subjects.decisions("{run}", "{scheduler}"),
         "the tasks with what a scheduler decided",
         "schedulers",
         "simulator",
     ),
     "results": (
-        "results.{run}.{scheduler}",
+        subjects.results("{run}", "{scheduler}"),
         "the decisions with what they cost, and the virtual cluster after them",
         "simulator",
         "recorder, trainer, gateway",
     ),
-    "models": ("models.{run}.{name}", "a model with its manifest", "trainer", "schedulers"),
-    "events": ("events.{kind}", "something to read", "all services", "recorder, gateway"),
+    "models": (
+        subjects.model("{run}", "{name}"),
+        "a model with its manifest",
+        "trainer",
+        "schedulers, gateway",
+    ),
+    "first_models": (
+        subjects.first_model("{run}", "{name}"),
+        "version 1 of a model once more, which newer ones never push out",
+        "trainer",
+        "schedulers, gateway",
+    ),
+    "events": (subjects.event("{kind}"), "something to read", "all services", "recorder, gateway"),
     "rejected": (
-        "rejected.{service}",
+        subjects.rejected("{service}"),
         "a message that could not be understood, with the reason in its headers",
         "all services",
         "people",
     ),
-    "runs": (RUNS_SUBJECTS, "a run's spec and state (KV bucket)", "gateway, generator", "all"),
-    "roll_call": (ROLL_CALL, "who is there? Answered with a report", "gateway", "all services"),
-    "rollback": (ROLLBACK, "put an older model into service", "gateway", "trainer"),
+    "runs": (
+        subjects.RUNS_SUBJECTS,
+        "a run's spec and state (KV bucket)",
+        "gateway, generator",
+        "all services",
+    ),
+    "roll_call": (subjects.ROLL_CALL, "who is there?", "gateway, simulators", "all services"),
+    "present": (
+        f"{subjects.PRESENT}.{{asker}}.{{call}}",
+        "the answer to a roll call: a report",
+        "all services",
+        "who called",
+    ),
+    "rollback": (subjects.ROLLBACK, "put an older model into service", "gateway", "trainer"),
 }
 
 
@@ -70,7 +98,7 @@ def document() -> dict[str, Any]:
     payloads = _payloads()
     channels, operations = {}, {}
     for name, (address, about, senders, readers) in CHANNELS.items():
-        parts = [part[1:-1] for part in address.split(".") if part.startswith("{")]
+        parts = PARAMETER.findall(address)
         channels[name] = {
             "address": address,
             "description": f"{about}. From {senders} to {readers}.",
@@ -101,12 +129,13 @@ def document() -> dict[str, Any]:
 def _payloads() -> dict[str, dict[str, Any]]:
     octets = {"contentType": "application/octet-stream", "payload": {"type": "string"}}
     found: dict[str, dict[str, Any]] = {
-        kind: {"contentType": ARROW, "payload": _row(schema)}
+        kind: {"contentType": ARROW_STREAM, "payload": _row(schema)}
         for kind, schema in batches.SCHEMAS.items()
     }
-    found["models"] = {**octets, "headers": _json(Manifest)}
+    found["models"] = found["first_models"] = {**octets, "headers": _json(Manifest)}
     found["rejected"] = octets
-    for name, model in (("events", Event), ("runs", RunRecord), ("roll_call", ServiceReport)):
+    found["roll_call"] = {"payload": {"type": "null"}}
+    for name, model in (("events", Event), ("runs", RunRecord), ("present", ServiceReport)):
         found[name] = {"contentType": JSON, "payload": _json(model)}
     asked = {
         "run": {"type": "string"},

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import Any
 
 import nats.errors
 import numpy as np
+from nats.js.errors import NotFoundError
 
+from services.gateway.queries import Queries
 from services.gateway.shapes import Accepted, Checked, Submission
 from shared import models, subjects
-from shared.batches import task_problem
+from shared.batches import Batch, decode, task_problem
 from shared.deadletters import LetterBox
-from shared.errors import Conflict, NotAllowed, NotFound, SpecError, Unavailable
+from shared.errors import Conflict, NotAllowed, NotFound, SpecError, Unavailable, Unreadable
 from shared.events import Event, ServiceReport
 from shared.models import LEARNERS, Manifest, Model
 from shared.runs import RunBook, RunRecord, RunState
@@ -40,9 +43,10 @@ SLOW_ANSWER_SECONDS = 2.0
 
 
 class Control:
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, queries: Queries) -> None:
         self._service = service
         self._bus = service.bus
+        self._queries = queries
 
     @property
     def _runs(self) -> RunBook:
@@ -113,30 +117,38 @@ class Control:
         return records[-1]
 
     async def forget(self, run: str) -> None:
-        """Remove a finished run from the bus: its models and its record."""
-        await self._bus.stream.purge_stream(subjects.MODELS, subject=subjects.model(run, "*"))
+        """Remove a finished run from the bus. Its record first: then nobody takes up the rest."""
         await self._runs.delete(run)
+        for stream, subject in (
+            (subjects.TASKS, subjects.tasks(run)),
+            (subjects.DECISIONS, subjects.decisions(run, "*")),
+            (subjects.RESULTS, subjects.results(run, "*")),
+            (subjects.MODELS, subjects.model(run, "*")),
+        ):
+            await self._bus.stream.purge_stream(stream, subject=subject)
 
     async def submit(self, submission: Submission) -> Accepted:
         """Put a person's tasks into a run's stream; returns once the bus has them."""
         record = await self.find(submission.run, active=True)
-        if not record.active:
-            raise NotAllowed(f"run {record.run} is {record.state}: it takes no more tasks")
         if record.spec.submitted:
             # Their places would be taken from the stream that somebody else numbers.
             raise NotAllowed(
                 f"run {record.run} gets its tasks from a stream: POST /api/runs/{record.run}/tasks"
             )
         try:
-            return await asyncio.wait_for(self._append(record, submission), SUBMIT_SECONDS)
+            return await asyncio.wait_for(self._append(record.run, submission), SUBMIT_SECONDS)
         except TimeoutError:
             raise Unavailable(
                 f"the stream of tasks took none for {SUBMIT_SECONDS:.0f} s; try again later"
             ) from None
 
-    async def _append(self, record: RunRecord, submission: Submission) -> Accepted:
+    async def _append(self, run: str, submission: Submission) -> Accepted:
         while True:
-            position = await load_position(self._bus, record.run)
+            position = await load_position(self._bus, run)
+            # Only now: the stream of a run that is over is emptied, and would begin again.
+            record = await self._runs.get(run)
+            if not record.active:
+                raise NotAllowed(f"run {run} is {record.state}: it takes no more tasks")
             tasks = _number(submission, position.cursor)
             if found := task_problem(tasks):
                 raise SpecError([found])
@@ -145,14 +157,25 @@ class Control:
                 next_task=position.cursor.next_task + len(tasks),
                 clock=position.cursor.clock,
             )
-            batch = position.next_message(record.run, tasks, cursor)
+            batch = position.next_message(run, tasks, cursor)
             try:
                 await self._bus.publish_batch(batch, after=position.sequence)
             except Conflict:
-                continue
-            return Accepted(
-                run=record.run, batch=batch.envelope.batch, task_ids=tasks.task_id.tolist()
+                if not await self._was_taken(batch, position.sequence):
+                    continue
+            return Accepted(run=run, batch=batch.envelope.batch, task_ids=tasks.task_id.tolist())
+
+    async def _was_taken(self, batch: Batch, after: int) -> bool:
+        """Whether the stream took this batch after all: the answer was lost, and since then it was
+        trimmed with all that was read. Then it is in the store, or another's in its place."""
+        subject = batch.envelope.subject
+        with suppress(NotFoundError, Unreadable):
+            there = await self._bus.stream.get_msg(
+                subjects.TASKS, seq=after + 1, subject=subject, next=True
             )
+            if decode(there.data or b"", subject).envelope.batch <= batch.envelope.batch:
+                return False
+        return await asyncio.to_thread(self._queries.has_tasks, batch)
 
     async def model(self, run: str, name: str, version: int | None) -> Model:
         """A model that the bus still holds; without a version the one in service."""

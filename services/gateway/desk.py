@@ -14,7 +14,7 @@ from services.gateway.control import Control
 from services.gateway.origins import Origins
 from services.gateway.queries import Queries
 from services.gateway.recent import Recent
-from services.gateway.shapes import Run, RunDetail
+from services.gateway.shapes import Run, RunDetail, SchedulerStanding
 from services.gateway.windows import Windows
 from shared.deadletters import LetterBox
 from shared.errors import NotFound
@@ -28,6 +28,22 @@ RunId = Annotated[
     str | None, Query(description="a run's id; none: the newest active run", max_length=64)
 ]
 RunPath = Annotated[str, Path(description="a run's id", examples=["1116-081502-6a1f"])]
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """How many tasks a run was sent, and how far each scheduler has come."""
+
+    sent: int
+    schedulers: dict[str, SchedulerStanding]
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Messages that each reader has still to deal with; dead letters by service."""
+
+    lag: dict[str, int] = field(default_factory=dict)
+    letters: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -60,16 +76,31 @@ class Desk:
             )
 
     async def detail(self, record: RunRecord) -> RunDetail:
+        advance = await self.advance(record)
+        bound = await asyncio.to_thread(self.bounds.of, record)
+        return RunDetail(
+            **brief(record).model_dump(),
+            tasks=advance.sent,
+            bound=bound,
+            schedulers=advance.schedulers,
+        )
+
+    async def advance(self, record: RunRecord) -> Advance:
         standings = await asyncio.to_thread(
             self.queries.standings, record.run, record.spec.schedulers
         )
         sent = max((standing.results for standing in standings.values()), default=0)
         if record.active:
             sent = (await load_position(self.service.bus, record.run)).cursor.next_task
-        bound = await asyncio.to_thread(self.bounds.of, record)
-        return RunDetail(
-            **brief(record).model_dump(), tasks=sent, bound=bound, schedulers=standings
-        )
+        return Advance(sent, standings)
+
+    async def traffic(self) -> Traffic:
+        """Polled by many: asked of the bus once a second at most."""
+
+        async def look() -> Traffic:
+            return Traffic(await self.control.lag(), await self.control.dead_letters())
+
+        return await self.recent.get("traffic", look)
 
     async def newest(self, run: str | None) -> RunRecord | None:
         """The run that is meant; None when none was named and there is none yet."""

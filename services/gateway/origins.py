@@ -8,11 +8,16 @@ from urllib.parse import urlsplit
 
 class Origins:
     def __init__(self, allowed: str) -> None:
-        self._allowed = {part.strip().rstrip("/").lower() for part in allowed.split(",") if part}
+        parts = (part.strip().rstrip("/").lower() for part in allowed.split(","))
+        self.named = {part for part in parts if part}
 
     def allow(self, headers: Mapping[str, str]) -> bool:
         """Programs send no Origin; a browser always says from where."""
         origin = headers.get("origin")
-        if origin is None or origin.lower() in self._allowed:
+        if origin is None or origin.lower() in self.named:
             return True
-        return urlsplit(origin).netloc.lower() == headers.get("host", "").lower() != ""
+        try:
+            said = urlsplit(origin).netloc
+        except ValueError:
+            return False
+        return said.lower() == headers.get("host", "").lower() != ""

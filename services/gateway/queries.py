@@ -8,6 +8,8 @@ from datetime import UTC
 from typing import Any
 
 from services.gateway.shapes import SchedulerStanding
+from shared.batches import Batch
+from shared.models import LEARNERS
 from shared.standing import Standing
 from shared.store.client import Store
 from shared.store.schema import TABLES
@@ -42,30 +44,60 @@ RESULTS_OF_TASK = """
     ) AS tasks USING (task_id)
 """
 
-# Read from the end: the newest that match, whatever the number of older ones.
+# One batch of tasks, as one publisher sent it: another's would hardly be of the same microsecond.
+TASKS_OF_BATCH = """
+    SELECT count() AS tasks FROM tasks FINAL
+    WHERE run = {run:String} AND task_id BETWEEN {first:Int64} AND {last:Int64}
+      AND batch = {batch:UInt64}
+      AND abs(toUnixTimestamp64Micro(published_at) - {published_at:Int64}) <= 1
+"""
+
+# Read from the end: the newest that match, whatever the number of older ones. Several threads would
+# read on, far beyond the limit.
 EVENTS = """
-    WITH (SELECT max(at) FROM events WHERE sequence = {before:UInt64}) AS edge
     SELECT sequence, toUnixTimestamp64Micro(at) / 1e6 AS at, kind, service, run, message, data
     FROM events
-    WHERE ({before:UInt64} = 0 OR (events.at, sequence) < (edge, {before:UInt64}))
+    WHERE {older}
       AND (empty({runs:Array(String)}) OR run IN {runs:Array(String)})
       AND ({kind:String} = '' OR kind = {kind:String})
     ORDER BY events.at DESC, sequence DESC
     LIMIT 1 BY events.at, sequence
     LIMIT {limit:UInt32}
+    SETTINGS max_threads = 1
+"""
+# Looks for the place of that event: only those who turn a page pay for it.
+OLDER_EVENTS = """
+    (events.at, sequence)
+    < ((SELECT max(at) FROM events WHERE sequence = {before:UInt64}), {before:UInt64})
 """
 
+# The Oracle has a result for every task, so its newest are the last numbers.
 TRAINING_DATA = """
+    WITH (
+        SELECT task_id FROM training_data WHERE run = {run:String}
+        ORDER BY run DESC, task_id DESC LIMIT 1
+    ) AS newest
     SELECT run, task_id, size, compute_intensity, memory_required, optimal_gpu_fraction,
            optimal_time
-    FROM training_data FINAL WHERE run = {run:String}
-    ORDER BY task_id DESC LIMIT {limit:UInt32}
+    FROM training_data FINAL
+    WHERE run = {run:String} AND task_id > newest - {limit:UInt32} AND task_id <= newest
+    ORDER BY task_id
 """
 
+# Of one learner in one run, from the end.
+NEWEST_MODELS = """
+    SELECT * FROM models
+    WHERE run = {{run:String}} AND name = {{s{index}:String}}
+      AND ({{version:UInt32}} = 0 OR version = {{version:UInt32}})
+    ORDER BY run DESC, name DESC, created_at DESC, version DESC
+    LIMIT 1 BY run, name, created_at, version
+    LIMIT {{limit:UInt32}}
+"""
+
+# Of all runs: a row for every training, which are few beside the tasks.
 MODELS = """
     SELECT * FROM models FINAL
-    WHERE ({run:String} = '' OR run = {run:String})
-      AND ({name:String} = '' OR name = {name:String})
+    WHERE ({name:String} = '' OR name = {name:String})
       AND ({version:UInt32} = 0 OR version = {version:UInt32})
     ORDER BY created_at DESC, version DESC LIMIT {limit:UInt32}
 """
@@ -98,7 +130,7 @@ class Queries:
         return {row["scheduler"]: row for row in self._each(sql, len(places), parameters)}
 
     def _each(self, sql: str, count: int, parameters: dict[str, Any]) -> list[dict[str, Any]]:
-        """The same for several schedulers in one query."""
+        """The same for several schedulers or learners in one query."""
         parts = [f"SELECT * FROM ({sql.format(index=index)})" for index in range(count)]
         return self._store.query(" UNION ALL ".join(parts), parameters) if parts else []
 
@@ -109,6 +141,19 @@ class Queries:
         given = {"run": run, "schedulers": sorted(schedulers), "task": task_id}
         rows = self._store.query(RESULTS_OF_TASK, given)
         return {row["scheduler"]: row for row in sorted(rows, key=lambda row: row["scheduler"])}
+
+    def has_tasks(self, batch: Batch) -> bool:
+        """Whether a batch of tasks that was sent is what is stored in its place."""
+        envelope, ids = batch.envelope, batch.rows.column("task_id")
+        given = {
+            "run": envelope.run,
+            "first": ids[0].as_py(),
+            "last": ids[-1].as_py(),
+            "batch": envelope.batch,
+            "published_at": round(envelope.published_at * 1e6),
+        }
+        (found,) = self._store.query(TASKS_OF_BATCH, given)
+        return bool(found["tasks"] == len(ids))
 
     def events(
         self,
@@ -122,25 +167,40 @@ class Queries:
         """Newest first; `arena_too`: with those of no run."""
         runs = [] if run is None else [run, ""] if arena_too else [run]
         given = {"runs": runs, "kind": kind or "", "limit": limit, "before": before or 0}
-        rows = self._store.query(EVENTS, given)
+        sql = EVENTS.replace("{older}", OLDER_EVENTS if before else "true")
+        rows = self._store.query(sql, given)
         for row in rows:
             row["data"] = json.loads(row["data"])
         return rows
 
     def training_data(self, run: str, limit: int) -> list[dict[str, Any]]:
-        rows = self._store.query(TRAINING_DATA, {"run": run, "limit": limit})
-        return rows[::-1]
+        return self._store.query(TRAINING_DATA, {"run": run, "limit": limit})
 
     def models(
         self, run: str | None, name: str | None, version: int | None, limit: int
     ) -> list[dict[str, Any]]:
-        given = {"run": run or "", "name": name or "", "version": version or 0, "limit": limit}
-        rows = self._store.query(MODELS, given)
+        given = {"name": name or "", "version": version or 0, "limit": limit}
+        if run is None:
+            rows = self._store.query(MODELS, given)
+        else:
+            rows = self._newest_models(run, [name] if name else list(LEARNERS), given)[:limit]
         for row in rows:
             row["metrics"] = json.loads(row["metrics"])
             # The driver gives UTC without saying so.
             row["created_at"] = row["created_at"].replace(tzinfo=UTC)
         return rows
+
+    def _newest_models(
+        self, run: str, names: list[str], given: dict[str, Any]
+    ) -> list[dict[str, Any]]:
+        given = {**given, "run": run, **{f"s{index}": name for index, name in enumerate(names)}}
+        rows = self._each(NEWEST_MODELS, len(names), given)
+        return sorted(rows, key=lambda row: (row["created_at"], row["version"]), reverse=True)
+
+    def stored_runs(self) -> list[str]:
+        """Every run of which any table has a row. Looks through all of them."""
+        parts = [f"SELECT DISTINCT run FROM {table} WHERE run != ''" for table in TABLES]
+        return [row["run"] for row in self._store.query(" UNION DISTINCT ".join(parts))]
 
     def forget(self, runs: Sequence[str]) -> None:
         """A deletion costs the same for one run and for a hundred."""

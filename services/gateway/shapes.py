@@ -191,9 +191,10 @@ class Health(BaseModel):
 
 
 class Deleted(BaseModel):
-    model_config = example(runs=3)
+    model_config = example(runs=3, left=0)
 
     runs: int
+    left: int = Field(description="finished runs with work on its way: ask again later")
 
 
 class Rollback(BaseModel):

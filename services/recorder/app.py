@@ -85,6 +85,8 @@ class Recorder:
     async def _read(
         self, messages: Sequence[Msg], reader: Callable[[Msg], Read | None]
     ) -> list[tuple[Msg, Read]]:
+        # A run that was deleted meanwhile must not come back.
+        await self._service.runs.refresh()
         understood = []
         for message in messages:
             try:
@@ -187,6 +189,18 @@ def run_tables(records: Sequence[tuple[int, RunRecord]]) -> Tables:
     return {"runs": rows.run_table(records)}
 
 
+async def migrate(store: Store) -> None:
+    while True:
+        try:
+            await asyncio.to_thread(store.migrate)
+            return
+        except SchemaTooNew:
+            raise  # waiting will not make it older
+        except Exception as error:
+            log.warning("waiting for ClickHouse", error=str(error))
+            await asyncio.sleep(1)
+
+
 def make(settings: Settings) -> Service:
     service = Service("recorder", settings)
     store = Store(settings)
@@ -205,15 +219,7 @@ def make(settings: Settings) -> Service:
     async def prepare() -> None:
         for stream, durable in durables.items():
             await service.bus.make_durable(stream, durable)
-        while True:
-            try:
-                await asyncio.to_thread(store.migrate)
-                return
-            except SchemaTooNew:
-                raise  # waiting will not make it older
-            except Exception as error:
-                log.warning("waiting for ClickHouse", error=str(error))
-                await asyncio.sleep(1)
+        await migrate(store)
 
     async def check_clickhouse() -> str | None:
         return await asyncio.to_thread(store.ping)

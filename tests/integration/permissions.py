@@ -73,8 +73,9 @@ CALLS: dict[str, dict[str, set[str]]] = {
     "STREAM.UPDATE": dict.fromkeys(STREAMS, KEEPER),
     "STREAM.DELETE": {},
     "STREAM.PURGE": {
-        "TASKS": {"generator"},
-        "RESULTS": {"generator"},
+        "TASKS": {"generator", "gateway"},
+        "DECISIONS": {"gateway"},
+        "RESULTS": {"generator", "gateway"},
         "MODELS": {"gateway"},
         "REJECTED": {"gateway"},
     },

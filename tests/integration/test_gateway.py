@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from services.gateway import recent
+from services.gateway.bounds import Bounds
+from services.gateway.control import Control
 from shared import subjects
 from shared.bus import Bus
 from shared.events import ServiceReport
-from shared.runs import RunState
-from tests.integration.arena import Arena, eventually, unchanged
-from tests.integration.gateway import TASK, assert_problem, serving, started, state_of, whole
+from tests.integration import clickhouse_server, nats_server
+from tests.integration.arena import Arena, connect, eventually, unchanged
+from tests.integration.conftest import settings_for
+from tests.integration.gateway import (
+    TASK,
+    assert_problem,
+    completed,
+    serving,
+    started,
+    state_of,
+    whole,
+)
 
 
 async def test_health_names_what_is_missing(full_arena: Arena, http: httpx.AsyncClient) -> None:
@@ -23,12 +40,20 @@ async def test_health_names_what_is_missing(full_arena: Arena, http: httpx.Async
     assert health["clickhouse"] == {"ok": True, "problem": None}
     await whole(full_arena, "greedy")
     await full_arena.run(schedulers=["greedy", "oracle"], pace=1)
-    answer = await http.get("/api/health")
-    assert (answer.status_code, answer.json()["missing"]) == (503, ["scheduler oracle"])
+
+    async def only_oracle_missing() -> bool:
+        answer = await http.get("/api/health")
+        return (answer.status_code, answer.json()["missing"]) == (503, ["scheduler oracle"])
+
+    async def healthy() -> dict[str, Any] | None:
+        answer = await http.get("/api/health")
+        return answer.json() if answer.status_code == 200 else None
+
+    await eventually(only_oracle_missing)
     await full_arena.schedulers("oracle")
-    answer = await http.get("/api/health")
-    assert (answer.status_code, answer.json()["status"]) == (200, "ok")
-    present = [(report["service"], report["scheduler"]) for report in answer.json()["services"]]
+    health = await eventually(healthy)
+    assert health["status"] == "ok"
+    present = [(report["service"], report["scheduler"]) for report in health["services"]]
     assert present == [
         ("gateway", ""),
         ("generator", ""),
@@ -55,6 +80,59 @@ async def test_without_clickhouse_the_gateway_says_so(arena: Arena) -> None:
         assert (answer.status_code, answer.json()["state"]) == (200, "paused")
 
 
+async def test_without_nats_the_gateway_says_so(
+    tmp_path: Path, clickhouse: clickhouse_server.Server
+) -> None:
+    with nats_server.running(tmp_path) as server:
+        settings = settings_for(server.url, clickhouse.url)
+        bus = await connect(settings)  # makes the streams
+        await bus.broker.stop()
+        async with serving(settings) as http:
+            assert (await http.get("/api/health")).json()["nats"]["ok"]
+            server.kill()
+
+            async def noticed() -> dict[str, Any] | None:
+                answer = await http.get("/api/health")
+                assert answer.status_code == 503
+                return None if answer.json()["nats"]["ok"] else answer.json()
+
+            health = await eventually(noticed)
+            assert health["nats"]["problem"]
+            assert health["clickhouse"]["ok"]
+            assert health["missing"] == ["generator", "recorder", "simulator"]
+            answer = await http.get("/api/metrics")
+            assert answer.status_code == 200
+            assert "hybrid_http_requests_total{" in answer.text
+            assert "hybrid_lag_messages{" not in answer.text
+            server.start()
+
+
+async def test_polling_clients_share_what_is_found_out_for_them(
+    full_arena: Arena, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many there are; nor is the bound of a run worked out that nobody is shown."""
+    await whole(full_arena, "greedy")
+    await completed(http, tasks=50)
+    asked: Counter[str] = Counter()
+
+    async def lag(self: Control) -> dict[str, int]:
+        asked["lag"] += 1
+        return {}
+
+    async def roll_call(self: Bus, patience: float = 0) -> list[ServiceReport]:
+        asked[f"roll call of the {self.service}"] += 1
+        return []
+
+    monkeypatch.setattr(Control, "lag", lag)
+    monkeypatch.setattr(Bus, "roll_call", roll_call)
+    monkeypatch.setattr(recent, "time", SimpleNamespace(monotonic=lambda: 0.0))
+    monkeypatch.setattr(Bounds, "of", lambda self, record: asked.update(["bound"]))
+    for _ in range(3):
+        for path in ("/api/status", "/api/health", "/metrics"):
+            await http.get(path)
+    assert (asked["lag"], asked["roll call of the gateway"], asked["bound"]) == (1, 1, 0)
+
+
 async def test_an_arena_without_runs(http: httpx.AsyncClient) -> None:
     assert (await http.get("/")).json()["status"] == "online"
     assert (await http.get("/api/runs")).json() == []
@@ -62,7 +140,7 @@ async def test_an_arena_without_runs(http: httpx.AsyncClient) -> None:
     assert (status["is_running"], status["tasks_processed"], status["run"]) == (False, 0, None)
     for path in ("/api/full_history", "/api/history/comparative", "/api/models"):
         assert (await http.get(path)).json() == []
-    assert (await http.delete("/api/history")).json() == {"runs": 0}
+    assert (await http.delete("/api/history")).json() == {"runs": 0, "left": 0}
     for verb in ("pause", "resume", "stop"):
         assert_problem(await http.post(f"/api/simulation/{verb}"), 404, "no active run")
     assert_problem(await http.post("/api/tasks", json=TASK), 404, "no active run")
@@ -274,35 +352,3 @@ async def test_the_shapes_of_the_history(full_arena: Arena, http: httpx.AsyncCli
         )
     for path, limit in (("full_history", 10_001), ("history/comparative", 0)):
         assert_problem(await http.get(f"/api/{path}?limit={limit}"), 422, "limit")
-
-
-async def test_deleting_the_history_keeps_active_runs(
-    full_arena: Arena, http: httpx.AsyncClient
-) -> None:
-    arena = full_arena
-    await whole(arena, "greedy")
-    done = await started(http, tasks=100, pace="max")
-    await state_of(http, done, "completed")
-    paused, running = await started(http, pace=200), await started(http, pace=200)
-    await http.post("/api/pause", params={"run": paused})
-
-    async def stored() -> bool:
-        rows = arena.store.query("SELECT DISTINCT run FROM scheduler_results")
-        return {row["run"] for row in rows} == {done, paused, running}
-
-    await eventually(stored)
-    answer = await http.delete("/api/history")
-    assert (answer.status_code, answer.json()) == (200, {"runs": 1})
-    assert_problem(await http.get(f"/api/runs/{done}"), 404)
-    for table in ("tasks", "scheduler_results", "standings"):
-        rows = arena.store.query(f"SELECT DISTINCT run FROM {table}")
-        assert {row["run"] for row in rows} == {paused, running}
-    listed = {found["run"]: found["state"] for found in (await http.get("/api/runs")).json()}
-    assert listed == {paused: "paused", running: "running"}
-    before = await arena.tasks_sent(await arena.runs.get(running))
-
-    async def goes_on() -> bool:
-        return await arena.tasks_sent(await arena.runs.get(running)) > before
-
-    await eventually(goes_on)
-    assert (await arena.runs.get(paused)).state == RunState.PAUSED

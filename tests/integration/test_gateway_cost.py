@@ -47,7 +47,21 @@ def runs(clickhouse: clickhouse_server.Server) -> Iterator[ReadsTables]:
             "INSERT INTO tasks (run, task_id, size, compute_intensity, memory_required) "
             f"SELECT '{run}', number, number + 1, 0.5, 10 FROM numbers({tasks})"
         )
-    for table in ("standings", "scheduler_results", "tasks"):
+        store.command(
+            "INSERT INTO training_data (run, task_id, optimal_time) "
+            f"SELECT '{run}', number, 0.1 FROM numbers({tasks})"
+        )
+        store.command(
+            "INSERT INTO models (run, name, version, created_at, metrics) "
+            f"SELECT '{run}', ['forest', 'rl_agent'][number % 2 + 1], intDiv(number, 2) + 1, "
+            f"toDateTime64(number, 6, 'UTC'), '{{}}' FROM numbers({tasks // 10})"
+        )
+        store.command(
+            "INSERT INTO events (at, sequence, kind, service, run, message, data) "
+            f"SELECT toDateTime64(number, 6, 'UTC'), number + 1, 'run', 'test', '{run}', '', '{{}}'"
+            f" FROM numbers({tasks})"
+        )
+    for table in ("standings", "scheduler_results", "tasks", "training_data", "models", "events"):
         store.command(f"OPTIMIZE TABLE {table} FINAL")
     yield store
     store.close()
@@ -65,6 +79,10 @@ def looks(windows: Windows, queries: Queries, run: str) -> dict[str, int]:
         "page": len(windows.page(run, BOTH, BOTH, None, 50, None)[0]),
         "before": len(queries.busy_before(run, {"greedy": (90, 100.0), "oracle": (90, 100.0)})),
         "task": len(queries.results_of_task(run, BOTH, 990)),
+        "training": len(queries.training_data(run, 300)),
+        "models": len(queries.models(run, None, None, 100)),
+        "events": len(queries.events(run, None, 100, None)),
+        "all events": len(queries.events(None, None, 100, None)),
     }
 
 
@@ -82,10 +100,14 @@ def test_a_look_costs_the_same_after_a_million_tasks(runs: ReadsTables) -> None:
         "page": 100,
         "before": 2,
         "task": 2,
+        "training": 300,
+        "models": 100,
+        "events": 100,
+        "all events": 100,
     }
-    # Of 2,000,000 results, 1,000,000 tasks and 200,000 standings each query reads a granule or two
-    # of each scheduler; progress one for each of its ten points.
-    assert len(runs.read_rows) == 13
+    # Of 2,000,000 results, 1,000,000 tasks and events and 200,000 standings each query reads a
+    # granule or two of each scheduler; progress one for each of its ten points.
+    assert len(runs.read_rows) == 17
     *others, progress = sorted(runs.read_rows)
     assert max(others) <= 4 * GRANULE
     assert progress <= 2 * 11 * GRANULE

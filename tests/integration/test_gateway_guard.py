@@ -145,6 +145,50 @@ async def test_a_name_that_points_here_is_not_enough(arena: Arena) -> None:
         assert refusal.value.response.status_code in (400, 421)
 
 
+def preflight(origin: str) -> dict[str, str]:
+    """As a browser asks before a page of that origin may start a run."""
+    return {
+        "origin": origin,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "authorization,content-type",
+    }
+
+
+async def test_a_page_that_the_settings_name_may_call_and_no_other(arena: Arena) -> None:
+    lab, allowed = "https://lab.example", "access-control-allow-origin"
+    async with serving(arena.settings.model_copy(update={"gateway_origins": lab})) as http:
+        answer = await http.options("/api/runs", headers=preflight(lab))
+        assert (answer.status_code, answer.headers[allowed]) == (200, lab)
+        assert "DELETE" in answer.headers["access-control-allow-methods"]
+        said = answer.headers["access-control-allow-headers"].lower()
+        assert "authorization" in said
+        assert "access-control-allow-credentials" not in answer.headers
+        answer = await http.get("/api/runs", headers={"origin": lab})
+        assert (answer.status_code, answer.headers[allowed]) == (200, lab)
+        assert (await http.post("/api/pause", headers={"origin": lab})).status_code == 404
+        for other in ("https://evil.example", "https://lab.example.evil.example", "null"):
+            answer = await http.options("/api/runs", headers=preflight(other))
+            assert (answer.status_code, allowed in answer.headers) == (400, False)
+            answer = await http.get("/api/runs", headers={"origin": other})
+            assert allowed not in answer.headers
+    async with serving(arena.settings) as http:
+        answer = await http.options("/api/runs", headers=preflight(lab))
+        assert (answer.status_code, allowed in answer.headers) == (405, False)
+        # What is no origin at all is none of ours either.
+        answer = await http.post("/api/pause", headers={"origin": "http://["})
+        assert_problem(answer, 403)
+        with pytest.raises(websockets.InvalidStatus) as refusal:
+            async with watching(http, origin="http://["):
+                pass
+        assert refusal.value.response.status_code == 403
+        # Nor does a made-up method leave more behind than one of its kind.
+        for method in ("SPAM", "SPAM2"):
+            await http.request(method, "/api/runs")
+        counted = (await http.get("/metrics")).text
+        assert 'hybrid_http_requests_total{method="other",status="405"} 2.0' in counted
+        assert "SPAM" not in counted
+
+
 async def test_what_a_websocket_client_says_is_short(arena: Arena) -> None:
     run = (await arena.run(schedulers=["greedy"], pace=1)).run
     async with serving(arena.settings) as http, watching(http, run) as watcher:

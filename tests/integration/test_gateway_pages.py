@@ -137,6 +137,12 @@ async def test_the_bus_is_described(http: httpx.AsyncClient) -> None:
     assert described == (await http.get("/asyncapi")).json()
     assert described["asyncapi"].startswith("3.")
     addresses = {channel["address"] for channel in described["channels"].values()}
+    assert {
+        "models.{run}.{name}-first",
+        "arena.rollcall",
+        "arena.present.{asker}.{call}",
+    } <= addresses
+    assert set(described["channels"]["first_models"]["parameters"]) == {"run", "name"}
     assert {"tasks.{run}", "decisions.{run}.{scheduler}", "results.{run}.{scheduler}"} <= addresses
     row = described["components"]["messages"]["results"]["payload"]["properties"]
     assert row["dependencies"] == {

@@ -8,8 +8,16 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
+import nats.errors
 import pytest
+from nats.js import JetStreamContext
 
+from services.gateway import control
+from shared import subjects
+from shared.bus import Bus
+from shared.runs import RunState
+from shared.stream import Position, load_position
+from shared.workload import generate
 from tests.integration.arena import Arena, eventually
 from tests.integration.gateway import TASK, assert_problem, started, state_of, whole
 
@@ -80,6 +88,49 @@ async def test_tasks_that_many_submit_at_once_are_all_accepted_once(
         "SELECT count() AS n, max(task_id) AS last FROM scheduler_results FINAL"
     )
     assert row == {"n": 1040, "last": 1039}
+
+
+async def test_tasks_whose_acknowledgement_is_lost_are_not_sent_twice(
+    full_arena: Arena, submitting: None, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even when the stream has gone on meanwhile and was trimmed."""
+    run = await started(http, pace=1)
+    subject, publish = subjects.tasks(run), JetStreamContext.publish
+
+    async def stored() -> bool:
+        return bool(full_arena.store.query("SELECT 1 AS one FROM tasks"))
+
+    async def lose(context: JetStreamContext, to: str, *given: Any, **options: Any) -> Any:
+        answer = await publish(context, to, *given, **options)
+        if to == subject:
+            monkeypatch.setattr(JetStreamContext, "publish", publish)
+            await eventually(stored)
+            position = await load_position(full_arena.bus, run)
+            tasks, cursor = generate((await full_arena.runs.get(run)).spec, position.cursor, 5)
+            later = position.next_message(run, tasks, cursor)
+            sequence = await full_arena.bus.publish_batch(later, after=position.sequence)
+            await full_arena.stream.purge_stream(subjects.TASKS, seq=sequence, subject=subject)
+            raise nats.errors.TimeoutError
+        return answer
+
+    monkeypatch.setattr(JetStreamContext, "publish", lose)
+    answer = await http.post("/api/tasks", json=TASK)
+    assert (answer.status_code, answer.json()["task_ids"]) == (202, [0])
+    assert [batch.envelope.batch for batch in await full_arena.batches("TASKS", subject)] == [1]
+
+
+async def test_a_run_that_ends_while_tasks_are_submitted_takes_none(
+    full_arena: Arena, submitting: None, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = await started(http, pace=1)
+
+    async def ends(bus: Bus, run: str) -> Position:
+        await full_arena.runs.move(run, RunState.COMPLETED)
+        return await load_position(bus, run)
+
+    monkeypatch.setattr(control, "load_position", ends)
+    assert_problem(await http.post("/api/tasks", json=TASK), 409, "is completed")
+    assert await full_arena.count_of(subjects.TASKS, subjects.tasks(run)) == 0
 
 
 BAD_TASKS: dict[str, tuple[bytes | dict[str, Any] | list[Any], str]] = {

@@ -227,6 +227,22 @@ async def test_a_recorder_waits_for_a_clickhouse_that_starts_later(
         arena.store.close()
 
 
+async def test_nothing_is_stored_of_a_run_that_was_deleted_meanwhile(full_arena: Arena) -> None:
+    arena = full_arena
+    run = await start_run(arena, "greedy")
+    await arena.start("recorder")
+    await publish_run(arena, run, count=2)
+    await recorded(arena)
+    before = counts(arena)
+    await arena.runs.delete(run.run)
+    tasks, cursor = generate(run.spec, Cursor(10, 10, 0.0), 5)
+    await arena.bus.publish_batch(Position(Cursor(), 2).next_message(run.run, tasks, cursor))
+    await recorded(arena)
+    assert counts(arena)["tasks"] == before["tasks"] == 10
+    (letter,) = await arena.dead_letters()
+    assert letter["Hybrid-Reason"] == f"no run {run.run!r}"
+
+
 def garbage(run: RunRecord, sent: dict[str, list[Batch]]) -> list[tuple[str, bytes, str]]:
     """Subject, body and what the reason must say."""
     task, result = sent["tasks"][0], sent["greedy"][0]

@@ -12,10 +12,12 @@ from fastapi import APIRouter, Response
 from services.gateway.desk import Desk, RunId
 from services.gateway.presets import describe
 from services.gateway.shapes import Config, Health, Part, Preset, Scheduler, Status
-from shared.errors import NotFound
+from shared.bus import PASSING
+from shared.errors import ArenaError
+from shared.events import ServiceReport
 from shared.models import LEARNERS
 from shared.presets import PRESETS
-from shared.runs import RunState
+from shared.runs import RunRecord, RunState
 from shared.spec import RunSpec
 
 REQUIRED = ("generator", "simulator", "recorder")
@@ -23,56 +25,20 @@ REQUIRED = ("generator", "simulator", "recorder")
 
 def make_router(desk: Desk) -> APIRouter:
     router = APIRouter(tags=["arena"])
-    service, control = desk.service, desk.control
+    service = desk.service
 
     @router.get("/api/health")
     async def health(response: Response) -> Health:
         """Whether NATS, ClickHouse and every service that should be there answer."""
-        reports = await service.bus.roll_call()
-        problem = await asyncio.to_thread(desk.store.ping)
-        active = [record for record in await service.runs.refresh() if record.active]
-        wanted = {(name, "") for name in REQUIRED}
-        if any(name in LEARNERS for record in active for name in record.spec.schedulers):
-            wanted.add(("trainer", ""))
-        wanted |= {("scheduler", name) for record in active for name in record.spec.schedulers}
-        present = {(report.service, report.scheduler) for report in reports}
-        missing = sorted(" ".join(filter(None, pair)) for pair in wanted - present)
-        ok = not missing and problem is None and all(report.healthy for report in reports)
-        response.status_code = 200 if ok else 503
-        return Health(
-            status="ok" if ok else "degraded",
-            nats=Part(ok=service.bus.connected),
-            clickhouse=Part(ok=problem is None, problem=problem),
-            services=reports,
-            missing=missing,
-        )
+        found = await desk.recent.get("health", lambda: _health(desk))
+        response.status_code = 200 if found.status == "ok" else 503
+        return found
 
     @router.get("/api/status")
     @router.get("/api/simulation/status")
     async def status(run: RunId = None) -> Status:
         """The run that is watched, how far each scheduler has come, and who lags behind."""
-        lag, letters = await control.lag(), await control.dead_letters()
-        around = {"lag": lag, "rejected": sum(letters.values()), "rejected_by": letters}
-        try:
-            record = await control.find(run)
-        except NotFound:
-            if run is not None:
-                raise
-            return Status(is_running=False, tasks_processed=0, **around)
-        seen = await desk.detail(record)
-        done = [
-            seen.schedulers[name].results if name in seen.schedulers else 0
-            for name in record.spec.schedulers
-        ]
-        return Status(
-            is_running=record.state == RunState.RUNNING,
-            tasks_processed=min(done, default=0),
-            run=record.run,
-            state=record.state,
-            tasks_sent=seen.tasks,
-            schedulers=seen.schedulers,
-            **around,
-        )
+        return await _status(desk, await desk.newest(run))
 
     @router.get("/api/schedulers")
     async def schedulers() -> list[Scheduler]:
@@ -102,6 +68,64 @@ def make_router(desk: Desk) -> APIRouter:
         return Config(token_required=bool(token), version=_version())
 
     return router
+
+
+async def _health(desk: Desk) -> Health:
+    problem = await asyncio.to_thread(desk.store.ping)
+    reports: list[ServiceReport] = []
+    active: list[RunRecord] = []
+    nats = Part(ok=False, problem="not connected")
+    if desk.service.bus.connected:  # else each question would wait for its time to run out
+        try:
+            reports = await desk.service.bus.roll_call()
+            active = [record for record in await desk.service.runs.refresh() if record.active]
+            nats = Part(ok=True)
+        except (*PASSING, ArenaError) as error:
+            nats = Part(ok=False, problem=str(error) or repr(error))
+    present = {(report.service, report.scheduler) for report in reports}
+    missing = sorted(" ".join(filter(None, pair)) for pair in _wanted(active) - present)
+    healthy = all(report.healthy for report in reports)
+    ok = nats.ok and not missing and problem is None and healthy
+    return Health(
+        status="ok" if ok else "degraded",
+        nats=nats,
+        clickhouse=Part(ok=problem is None, problem=problem),
+        services=reports,
+        missing=missing,
+    )
+
+
+def _wanted(active: list[RunRecord]) -> set[tuple[str, str]]:
+    """Services, and schedulers by name, that should be there."""
+    competing = {name for record in active for name in record.spec.schedulers}
+    required = {*REQUIRED, *(["trainer"] if competing.intersection(LEARNERS) else [])}
+    return {(name, "") for name in required} | {("scheduler", name) for name in competing}
+
+
+async def _status(desk: Desk, record: RunRecord | None) -> Status:
+    traffic = await desk.traffic()
+    said = {
+        "lag": traffic.lag,
+        "rejected": sum(traffic.letters.values()),
+        "rejected_by": traffic.letters,
+    }
+    if record is None:
+        return Status(is_running=False, tasks_processed=0, **said)
+    key = ("advance", record.run, record.state)
+    advance = await desk.recent.get(key, lambda: desk.advance(record))
+    done = [
+        advance.schedulers[name].results if name in advance.schedulers else 0
+        for name in record.spec.schedulers
+    ]
+    return Status(
+        is_running=record.state == RunState.RUNNING,
+        tasks_processed=min(done, default=0),
+        run=record.run,
+        state=record.state,
+        tasks_sent=advance.sent,
+        schedulers=advance.schedulers,
+        **said,
+    )
 
 
 def _version() -> str:

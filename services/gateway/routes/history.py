@@ -7,6 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
+from services.gateway.deletion import Deletion
 from services.gateway.desk import Desk, RunId
 from services.gateway.rows import ComparativeRow, TrainingRow
 from services.gateway.shapes import Deleted
@@ -15,6 +16,7 @@ from services.gateway.shapes import Deleted
 def make_router(desk: Desk) -> APIRouter:
     router = APIRouter(tags=["history"])
     guarded = APIRouter(tags=["history"], dependencies=[Depends(desk.allow)])
+    deletion = Deletion(desk.service, desk.control, desk.queries)
 
     @router.get("/api/full_history")
     async def full_history(
@@ -43,12 +45,9 @@ def make_router(desk: Desk) -> APIRouter:
 
     @guarded.delete("/api/history")
     async def forget() -> Deleted:
-        """Delete finished runs with everything they left. Active runs stay."""
-        finished = [r.run for r in await desk.service.runs.refresh() if not r.active]
-        await asyncio.to_thread(desk.queries.forget, finished)
-        for run in finished:
-            await desk.control.forget(run)
-        return Deleted(runs=len(finished))
+        """Delete finished runs with everything they left. Active runs stay, and for later those
+        of which something is still on its way."""
+        return await deletion.delete()
 
     router.include_router(guarded)
     return router

@@ -11,10 +11,10 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 from services.gateway.desk import Desk
 from services.gateway.rows import StoredModel
 from services.gateway.shapes import Rollback
+from shared.gateway import MODEL_MANIFEST
 from shared.models import Manifest
 
 OCTETS = "application/octet-stream"
-MANIFEST_HEADER = "X-Model-Manifest"
 
 Version = Annotated[
     str, Path(description="a version's number, or newest", pattern="^(newest|[1-9][0-9]{0,8})$")
@@ -47,7 +47,7 @@ def make_router(desk: Desk) -> APIRouter:
         model = await desk.control.model(run, name, number)
         # Headers are plain text; JSON has a way to write anything else.
         manifest = json.dumps(model.manifest.model_dump())
-        return Response(model.body, media_type=OCTETS, headers={MANIFEST_HEADER: manifest})
+        return Response(model.body, media_type=OCTETS, headers={MODEL_MANIFEST: manifest})
 
     @guarded.post("/api/models/{run}/{name}/rollback")
     async def roll_back(run: str, name: str, body: Rollback) -> Manifest:

@@ -22,6 +22,8 @@ ELSEWHERE = Origins("https://lab.example, http://10.0.0.5:3000/")
         ("null", "localhost:8000", False),
         ("null", "", False),
         ("", "localhost:8000", False),
+        ("http://[", "localhost:8000", False),
+        ("http://[::1", "[::1", False),
     ],
 )
 def test_pages_of_other_hosts_are_kept_out(origin: str | None, host: str, allowed: bool) -> None:
@@ -30,5 +32,6 @@ def test_pages_of_other_hosts_are_kept_out(origin: str | None, host: str, allowe
 
 
 def test_nothing_named_allows_only_its_own() -> None:
-    assert not Origins("").allow({"origin": "", "host": "localhost"})
+    for nothing in ("", " ", ", /"):
+        assert not Origins(nothing).allow({"origin": "", "host": "localhost"})
     assert Origins("").allow({"origin": "http://localhost", "host": "localhost"})

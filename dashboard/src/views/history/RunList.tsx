@@ -177,8 +177,9 @@ function ListActions({ runs, refetch }: { runs: Run[]; refetch: () => void }) {
   const forget = async () => {
     setAsking(false);
     try {
-      const { runs: deleted } = await remove<{ runs: number }>("/api/history");
-      toast(`${count(deleted)} finished ${deleted === 1 ? "run" : "runs"} deleted`);
+      const { runs: deleted, left } = await remove<{ runs: number; left: number }>("/api/history");
+      const later = left ? `; ${count(left)} still have work on its way: delete again later` : "";
+      toast(`${count(deleted)} finished ${deleted === 1 ? "run" : "runs"} deleted${later}`);
       setParameters({ before: null });
       refetch();
     } catch (error) {
