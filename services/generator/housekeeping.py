@@ -40,9 +40,11 @@ class Housekeeping:
             # Looked up after the subjects: a run is in the book before its first message.
             by_run = {record.run: record for record in await self._runs.refresh()}
             for subject, count in held.items():
-                record = by_run.get(subject.split(".")[1])
+                run = subject.split(".")[1]
+                record = by_run.get(run)
                 floor = read_by_all(stream, subject, record, readers)
-                active = record is not None and record.active
+                # A record that cannot be read may be that of a run which goes on after an upgrade.
+                active = run in self._runs.unreadable or (record is not None and record.active)
                 if floor and (count > 1 or not active):
                     with suppress(Unavailable):  # a newer version's, which will trim it
                         await self._trim_subject(stream, subject, floor, keep_last=active)

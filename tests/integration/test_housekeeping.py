@@ -6,6 +6,7 @@ from services.generator.housekeeping import Housekeeping
 from shared import subjects
 from shared.runs import RunState
 from tests.integration.arena import Arena, eventually, unchanged
+from tests.integration.publishing import publish_run
 from tests.integration.sending import all_sent, come_to_rest, sent, some_sent
 
 
@@ -173,6 +174,23 @@ async def test_garbage_in_a_paused_run_does_not_cost_its_state(full_arena: Arena
         "SELECT count() AS n, uniqExact(task_id) AS ids FROM scheduler_results"
     )
     assert rows == [{"n": 2000, "ids": 2000}]
+
+
+async def test_a_run_whose_record_is_a_newer_versions_keeps_its_state(full_arena: Arena) -> None:
+    arena = full_arena
+    run = await arena.run(schedulers=["greedy"], tasks=100)
+    newer = run.model_copy(update={"message_format": 2})
+    await arena.publish_raw(f"$KV.runs.{run.run}", newer.model_dump_json().encode())
+    await arena.start("recorder")
+    generator = await arena.start("generator")
+    published = await publish_run(arena, run, count=3)
+    for stream in (subjects.TASKS, subjects.RESULTS):
+        await read_to_the_end(arena, stream, "recorder")
+    await Housekeeping(generator.bus, generator.runs).trim()
+    (tasks,) = await sent(arena, run)
+    (results,) = await arena.batches(subjects.RESULTS, subjects.results(run.run, "greedy"))
+    assert tasks.envelope == published["tasks"][-1].envelope
+    assert results.envelope == published["greedy"][-1].envelope
 
 
 async def test_a_scheduler_that_lags_behind_a_stopped_run_still_finishes_it(
