@@ -1,8 +1,9 @@
 """Every subject, stream, durable consumer and bucket of the bus, in one place.
 
 TASKS and RESULTS keep their last message per subject: it is the state of the run (see
-`services/generator`, `services/simulator`). Both are trimmed behind their slowest reader by the
-generator, and refuse new messages when they are full: what was accepted is never dropped unread.
+`services/generator`, `services/simulator`). The generator trims them, TASKS behind the slowest
+reader and RESULTS behind the recorder, and both refuse new messages when they are full: what was
+accepted is never dropped before it was decided and stored.
 DECISIONS is a work queue: a decision is gone once the simulator has acknowledged it.
 """
 

@@ -1,8 +1,8 @@
 """Keeps the streams short and finishes runs.
 
 TASKS and RESULTS hold a run's state in their last message per subject, so they cannot simply
-forget what was read. What every reader has acknowledged is purged here, up to that last message;
-a finished run's last messages go too, once nothing of it is on its way.
+forget what was read. What those who must read it have acknowledged is purged here, up to that last
+message; a finished run's last messages go too, once nothing of it is on its way.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Housekeeping:
             for subject, count in held.items():
                 run = subject.split(".")[1]
                 record = by_run.get(run)
-                floor = read_by_all(stream, subject, record, readers)
+                floor = read_by_all(stream, record, readers)
                 # A record that cannot be read may be that of a run which goes on after an upgrade.
                 active = run in self._runs.unreadable or (record is not None and record.active)
                 if floor and (count > 1 or not active):
@@ -138,22 +138,14 @@ def acknowledged(info: ConsumerInfo) -> int:
     return (info.ack_floor.stream_seq if info.ack_floor else 0) or 0
 
 
-def read_by_all(
-    stream: str, subject: str, record: RunRecord | None, readers: dict[str, ConsumerInfo]
-) -> int:
-    """The sequence up to which all who must read this subject have; 0 if one of them is missing."""
+def read_by_all(stream: str, record: RunRecord | None, readers: dict[str, ConsumerInfo]) -> int:
+    """The sequence up to which all who must read a run have; 0 if one of them is missing.
+
+    Results wait for the recorder alone: the trainer reads what it has missed back from ClickHouse.
+    """
     needed = {subjects.RECORDER_DURABLE}
     if stream == subjects.TASKS and record is not None:
         needed |= {subjects.scheduler_durable(name) for name in record.spec.schedulers}
-    else:
-        needed |= {name for name, info in readers.items() if reads(info, subject)}
+    elif stream == subjects.TASKS:
+        needed |= readers.keys()
     return min(acknowledged(readers[name]) if name in readers else 0 for name in needed)
-
-
-def reads(info: ConsumerInfo, subject: str) -> bool:
-    """Whether a consumer's filter matches; ours have one, and * as the only wildcard."""
-    wanted = (info.config.filter_subject or "").split(".")
-    tokens = subject.split(".")
-    return len(wanted) == len(tokens) and all(
-        want in ("*", token) for want, token in zip(wanted, tokens, strict=True)
-    )
