@@ -133,7 +133,8 @@ class Replays:
         name = f"batch {said.batch} of {said.scheduler} in run {said.run}"
         subject = subjects.results(said.run, said.scheduler)
         last = await self._bus.last(subject, subjects.RESULTS, standing_of)
-        if record.state == RunState.COMPLETED or (last and last.envelope.batch >= said.batch):
+        trimmed = last is None and record.state == RunState.COMPLETED
+        if trimmed or (last and last.envelope.batch >= said.batch):
             raise _Done(f"{name} has its results already")
         if last is None and said.batch > 0 and not record.active:
             raise NotAllowed(f"{name}: the run is {record.state}, and the bus has forgotten it")
