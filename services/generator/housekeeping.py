@@ -115,7 +115,7 @@ class Housekeeping:
             newest = max(newest, last.sequence)
         if not await self._stored(subjects.RESULTS, newest):
             return False
-        await self._runs.move(record.run, RunState.COMPLETED)
+        # Told before, or a generator that is killed in between would never tell it.
         note = Event(
             kind="run",
             service=self._bus.service,
@@ -123,6 +123,7 @@ class Housekeeping:
             message=f"run {record.run} is complete: every task has its results",
         )
         await self._bus.tell(note, message_id=f"event.run.{record.run}.completed")
+        await self._runs.move(record.run, RunState.COMPLETED)
         return True
 
     async def _stored(self, stream: str, sequence: int) -> bool:

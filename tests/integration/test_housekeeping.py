@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from services.generator.housekeeping import Housekeeping
 from shared import subjects
 from shared.runs import RunState
@@ -42,6 +44,32 @@ async def test_a_run_is_complete_only_when_everything_is_stored(full_arena: Aren
 
     (event,) = await eventually(told)
     assert run.run in event
+
+
+async def test_the_end_of_a_run_is_told_once_even_if_the_generator_dies_meanwhile(
+    full_arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arena = full_arena
+    await arena.start("recorder")
+    run = await arena.run(schedulers=["greedy"], tasks=30)
+    await publish_run(arena, run, count=6, each=5)
+    for stream in (subjects.TASKS, subjects.RESULTS):
+        await read_to_the_end(arena, stream, "recorder")
+    housekeeping = Housekeeping(arena.bus, arena.runs)
+
+    async def die(*_: object, **__: object) -> None:
+        raise ConnectionError
+
+    for part, call in ((arena.bus, "tell"), (arena.runs, "move")):
+        with monkeypatch.context() as patch:
+            patch.setattr(part, call, die)
+            with pytest.raises(ConnectionError):
+                await housekeeping.complete(run)
+        assert await arena.state(run) == RunState.RUNNING  # it will be looked at again
+    assert await housekeeping.complete(run)
+    assert await arena.state(run) == RunState.COMPLETED
+    (event,) = await arena.events("run")
+    assert f"run {run.run} is complete" in event
 
 
 async def test_a_run_without_end_never_completes(full_arena: Arena) -> None:
