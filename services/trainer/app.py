@@ -87,7 +87,8 @@ class Trainer:
                 raise
             except Exception as error:
                 log.warning("learner starts anew", run=record.run, name=name, error=repr(error))
-                self._learnings[record.run, name] = self._make(record, name)
+                anew = self._learnings[record.run, name] = self._make(record, name)
+                anew.take_over(learning)
                 await asyncio.sleep(1)
 
     async def take(self, name: str, batch: batches.Batch) -> None:
