@@ -15,7 +15,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from shared import batches
 from shared.events import Event, ServiceReport
 from shared.formats import FORMATS
-from shared.models import Manifest
+from shared.models import Manifest, Rollback
 from shared.runs import RunRecord
 from shared.subjects import ROLL_CALL, ROLLBACK, RUNS_SUBJECTS
 
@@ -108,12 +108,7 @@ def _payloads() -> dict[str, dict[str, Any]]:
     found["rejected"] = octets
     for name, model in (("events", Event), ("runs", RunRecord), ("roll_call", ServiceReport)):
         found[name] = {"contentType": JSON, "payload": _json(model)}
-    asked = {
-        "run": {"type": "string"},
-        "name": {"type": "string"},
-        "version": {"type": "integer"},
-    }
-    found["rollback"] = {"contentType": JSON, "payload": {"type": "object", "properties": asked}}
+    found["rollback"] = {"contentType": JSON, "payload": _json(Rollback)}
     return found
 
 

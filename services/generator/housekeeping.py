@@ -18,10 +18,7 @@ from shared.errors import Unavailable
 from shared.events import Event
 from shared.runs import RunBook, RunRecord, RunState
 from shared.standing import standing_of
-from shared.stream import cursor_of
-
-# What the last message of a subject must say so that the run can go on from it.
-STATE = {subjects.TASKS: cursor_of, subjects.RESULTS: standing_of}
+from shared.stream import STATE, cursor_of
 
 
 class Housekeeping:
