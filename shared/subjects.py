@@ -29,7 +29,8 @@ RUNS_BUCKET = "runs"
 RUNS_STREAM = f"KV_{RUNS_BUCKET}"
 RUNS_SUBJECTS = f"$KV.{RUNS_BUCKET}.*"
 
-KEPT_VERSIONS = 16  # of each model, in MODELS; every version's manifest stays in ClickHouse
+# Of each model, in MODELS, while its run goes on; every version's manifest stays in ClickHouse.
+KEPT_VERSIONS = 16
 
 ROLL_CALL = "arena.rollcall"
 PRESENT = "arena.present"  # and who asked: where a roll call is answered

@@ -46,6 +46,15 @@ class Housekeeping:
                     with suppress(Unavailable):  # a newer version's, which will trim it
                         await self._trim_subject(stream, subject, floor, keep_last=active)
 
+    async def trim_models(self) -> None:
+        """A run that is over keeps its newest models and the first ones: the others would push out
+        what is in service in runs that go on."""
+        held = await self._subjects(subjects.MODELS, ">")
+        over = {record.run for record in await self._runs.refresh() if not record.active}
+        for subject, count in held.items():
+            if count > 1 and subject.split(".")[1] in over - self._runs.unreadable:
+                await self._bus.stream.purge_stream(subjects.MODELS, subject=subject, keep=1)
+
     async def reject_orphans(self) -> None:
         """Decisions of a scheduler that no run knows have no reader: to the dead letters."""
         held = await self._subjects(subjects.DECISIONS, ">")

@@ -75,7 +75,7 @@ CALLS: dict[str, dict[str, set[str]]] = {
     "STREAM.PURGE": {
         "TASKS": {"generator"},
         "RESULTS": {"generator"},
-        "MODELS": {"gateway"},
+        "MODELS": {"generator", "gateway"},
         "REJECTED": {"gateway"},
     },
     "STREAM.MSG.DELETE": {

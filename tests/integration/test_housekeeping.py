@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from services.generator.housekeeping import Housekeeping
-from shared import subjects
+from shared import models, subjects
+from shared.models import FOREST, Manifest
 from shared.runs import RunState
 from tests.integration.arena import Arena, eventually, unchanged
+from tests.integration.learning import versions
 from tests.integration.publishing import publish_run
 from tests.integration.sending import all_sent, come_to_rest, sent, some_sent
 
@@ -251,3 +253,29 @@ async def test_a_scheduler_that_lags_behind_a_stopped_run_still_finishes_it(
     await eventually(stored)
     assert await arena.dead_letters() == []
     assert recorder.bus.connected
+
+
+async def test_of_a_run_that_is_over_the_newest_and_the_first_model_stay(arena: Arena) -> None:
+    generator = await arena.start("generator")
+    over, paused = [await arena.run(schedulers=["greedy"]) for _ in range(2)]
+    await arena.runs.move(over.run, RunState.STOPPED)
+    await arena.runs.move(paused.run, RunState.PAUSED)
+    body = b"a model"
+    for run in (over, paused):
+        after = 0
+        for version in (1, 2, 3):
+            manifest = Manifest(
+                run=run.run,
+                name=FOREST,
+                version=version,
+                sha256=models.digest(body),
+                format="onnx",
+                trained_on=100,
+            )
+            after = await models.ship(arena.bus, manifest, body, after=after)
+    await Housekeeping(generator.bus, generator.runs).trim_models()
+    assert await versions(arena, over, FOREST) == [3]
+    assert await versions(arena, paused, FOREST) == [1, 2, 3]
+    first = await models.first(arena.bus, over.run, FOREST)
+    assert first is not None
+    assert first.manifest.version == 1
