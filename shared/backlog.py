@@ -2,9 +2,9 @@
 
 Two limits. The lead over the *fastest* scheduler, its virtual cluster included, keeps pausing quick
 and memory flat, and learners from deciding long before results come back; a slow scheduler lags
-alone. The fill of the streams is the hard one: before one is full, the feeder waits for its slowest
-reader, whoever that is. And before the first task the learners are pre-trained, if the trainer
-manages in time.
+alone. The fill of the streams is the hard one: before one is full, the feeder waits for the slowest
+of the readers that it is kept for. And before the first task the learners are pre-trained, if the
+trainer manages in time.
 """
 
 from __future__ import annotations

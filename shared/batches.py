@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from shared.arrow import BROKEN, refuse_compression
 from shared.errors import TooNew, Unreadable
 from shared.formats import FORMATS, too_new
 from shared.tasks import DEPENDENCY_WINDOW, LARGEST, Decisions, Tasks
@@ -127,10 +128,11 @@ def _decode(body: bytes, subject: str, first_row: int) -> Batch:
         with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
             schema = reader.schema
             envelope = _envelope_of(schema, kind)
+            refuse_compression(body)
             rows = reader.read_next_batch()
         rows = rows.slice(max(rows.num_rows + first_row, 0)) if first_row else rows
         rows.validate(full=True)
-    except (pa.ArrowException, StopIteration, OSError, ValueError) as error:
+    except BROKEN as error:
         raise Unreadable(f"not an Arrow message: {error}") from None
     expected = SCHEMAS[kind]
     missing = [field.name for field in expected if schema.get_field_index(field.name) < 0]

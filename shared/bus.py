@@ -280,7 +280,8 @@ class Bus:
     async def reject(
         self, subject: str, stream: str, sequence: int, body: bytes, reason: str
     ) -> None:
-        """Put a message that cannot be understood with the dead letters, once for all readers."""
+        """Put a message that cannot be understood with the dead letters, once for all readers that
+        meet it while the bus remembers ids (`duplicate_window`); a later one adds a second."""
         log.warning("message rejected", subject=subject, sequence=sequence, reason=reason)
         self._rejected.inc()
         headers = {

@@ -26,6 +26,7 @@ from shared.formats import FORMATS, ModelFormat, problem
 
 FOREST, AGENT = "hybrid_ml", "rl_agent"
 LEARNERS = (FOREST, AGENT)
+ORACLE = "oracle"  # whose decisions the forest learns from
 
 MANIFEST, SIGNATURE = "Hybrid-Manifest", "Hybrid-Signature"
 
@@ -47,6 +48,14 @@ class Manifest(BaseModel):
     reason: str = ""
     created_at: float = Field(default_factory=time.time)
     message_format: ModelFormat = FORMATS["model"]
+
+
+class Rollback(BaseModel):
+    """Asks the trainer to put an older version into service."""
+
+    run: str
+    name: str
+    version: int
 
 
 @dataclass(frozen=True, slots=True)

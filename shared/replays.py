@@ -17,7 +17,6 @@ remembers message ids.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import nats.errors
@@ -25,13 +24,13 @@ from nats.js.api import Header
 from nats.js.errors import NotFoundError
 
 from shared import batches, subjects
-from shared.batches import Batch, Envelope
+from shared.batches import Batch
 from shared.bus import GO_ON_FROM, Bus
 from shared.deadletters import Letter, LetterBox
 from shared.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
 from shared.runs import RunBook, RunRecord, RunState
 from shared.standing import standing_of
-from shared.stream import cursor_of
+from shared.stream import STATE
 
 # Somebody may put the next batch on the sequence between a look at it and the publish.
 ATTEMPTS = 20
@@ -44,11 +43,6 @@ PLACES = {
     subjects.RESULTS: re.compile(rf"results\.{_TOKEN}\.{_TOKEN}"),
     subjects.EVENTS: re.compile(rf"events\.{_TOKEN}"),
     subjects.RUNS_STREAM: re.compile(rf"\$KV\.{subjects.RUNS_BUCKET}\.{_TOKEN}"),
-}
-# What a batch must say so that its sequence can go on from it.
-STATE: dict[str, Callable[[Envelope], object]] = {
-    subjects.TASKS: cursor_of,
-    subjects.RESULTS: standing_of,
 }
 
 
@@ -133,7 +127,8 @@ class Replays:
         name = f"batch {said.batch} of {said.scheduler} in run {said.run}"
         subject = subjects.results(said.run, said.scheduler)
         last = await self._bus.last(subject, subjects.RESULTS, standing_of)
-        if record.state == RunState.COMPLETED or (last and last.envelope.batch >= said.batch):
+        trimmed = last is None and record.state == RunState.COMPLETED
+        if trimmed or (last and last.envelope.batch >= said.batch):
             raise _Done(f"{name} has its results already")
         if last is None and said.batch > 0 and not record.active:
             raise NotAllowed(f"{name}: the run is {record.state}, and the bus has forgotten it")

@@ -77,6 +77,7 @@ class RunBook:
         self._bucket: KeyValue | None = None
         self._seen = 0
         self._mirror: dict[str, RunRecord] = {}
+        self.unreadable: set[str] = set()  # runs whose record is ruined, or a newer version's
         self._refreshing = asyncio.Lock()
 
     async def _kv(self) -> KeyValue:
@@ -166,6 +167,7 @@ class RunBook:
         info = await self._stream.stream_info(subjects.RUNS_STREAM)
         if info.state.last_seq < self._seen:  # the bus was wiped
             self._seen, self._mirror = 0, {}
+            self.unreadable.clear()
         while self._seen < info.state.last_seq:
             try:
                 message = await self._stream.get_msg(
@@ -179,12 +181,14 @@ class RunBook:
                 break
             self._seen = message.seq or info.state.last_seq
             run = (message.subject or "").rsplit(".", 1)[-1]
+            self.unreadable.discard(run)
             if KV_OP in (message.headers or {}):
                 self._mirror.pop(run, None)
             else:
                 try:
                     self._mirror[run] = read_record(message.data or b"", run)
                 except Unreadable as error:
+                    self.unreadable.add(run)
                     log.warning("the record of a run is passed over", run=run, reason=str(error))
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
 from shared import subjects
 from shared.batches import COUNTABLE, Batch, Envelope, task_rows
 from shared.bus import Bus
 from shared.errors import Unreadable
+from shared.standing import standing_of
 from shared.tasks import Tasks
 from shared.workload import Cursor
 
@@ -56,3 +58,10 @@ def cursor_of(envelope: Envelope) -> Cursor:
     if not (0 <= cursor.generated <= cursor.next_task < COUNTABLE and 0 <= cursor.clock < math.inf):
         raise Unreadable("tasks with a cursor that points nowhere")
     return cursor
+
+
+# What the last message of a subject must say so that its sequence can go on from it.
+STATE: dict[str, Callable[[Envelope], object]] = {
+    subjects.TASKS: cursor_of,
+    subjects.RESULTS: standing_of,
+}

@@ -1,8 +1,9 @@
 """Every subject, stream, durable consumer and bucket of the bus, in one place.
 
 TASKS and RESULTS keep their last message per subject: it is the state of the run (see
-`services/generator`, `services/simulator`). Both are trimmed behind their slowest reader by the
-generator, and refuse new messages when they are full: what was accepted is never dropped unread.
+`services/generator`, `services/simulator`). The generator trims them, TASKS behind the slowest
+reader and RESULTS behind the recorder, and both refuse new messages when they are full: what was
+accepted is never dropped before it was decided and stored.
 DECISIONS is a work queue: a decision is gone once the simulator has acknowledged it.
 """
 
@@ -28,7 +29,8 @@ RUNS_BUCKET = "runs"
 RUNS_STREAM = f"KV_{RUNS_BUCKET}"
 RUNS_SUBJECTS = f"$KV.{RUNS_BUCKET}.*"
 
-KEPT_VERSIONS = 16  # of each model, in MODELS; every version's manifest stays in ClickHouse
+# Of each model, in MODELS, while its run goes on; every version's manifest stays in ClickHouse.
+KEPT_VERSIONS = 16
 
 ROLL_CALL = "arena.rollcall"
 PRESENT = "arena.present"  # and who asked: where a roll call is answered

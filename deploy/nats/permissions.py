@@ -114,7 +114,7 @@ GENERATOR = (
     # It keeps the streams: makes them, trims them, and takes out what cannot be read.
     + api("STREAM.CREATE", *STREAMS)
     + api("STREAM.UPDATE", *STREAMS)
-    + api("STREAM.PURGE", TASKS, RESULTS)
+    + api("STREAM.PURGE", TASKS, RESULTS, MODELS)
     + api("STREAM.MSG.DELETE", TASKS, DECISIONS, RESULTS)
     + read_newest(TASKS, DECISIONS, RESULTS)
     + api("CONSUMER.INFO", f"{TASKS}.{RECORDER_DURABLE}", f"{RESULTS}.{RECORDER_DURABLE}")

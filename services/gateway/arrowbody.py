@@ -3,11 +3,10 @@ ask for: a small body must not become a large table."""
 
 from __future__ import annotations
 
-import struct
-
 import numpy as np
 import pyarrow as pa
 
+from shared.arrow import BROKEN, refuse_compression
 from shared.batches import TASK_FIELDS, tasks_of
 from shared.errors import SpecError
 from shared.tasks import Tasks
@@ -21,11 +20,11 @@ DEPENDENCIES = "dependencies"
 def read_columns(body: bytes) -> pa.Table:
     """The columns of the tasks, with the types that the bus uses."""
     try:
-        _refuse_compression(body)
+        refuse_compression(body)
         with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
             table = reader.read_all()
         table.validate(full=True)
-    except (pa.ArrowException, EOFError, OSError, ValueError, struct.error) as error:
+    except BROKEN as error:
         raise SpecError([f"not an Arrow stream that can be read: {error}"]) from None
     if not 1 <= table.num_rows <= MOST_ROWS:
         raise SpecError([f"a request has 1 to {MOST_ROWS} tasks, not {table.num_rows}"])
@@ -73,27 +72,3 @@ def _plain(kind: pa.DataType, name: str) -> bool:
     if name == DEPENDENCIES:
         return bool(pa.types.is_list(kind) and pa.types.is_integer(kind.value_type))
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
-
-
-def _refuse_compression(body: bytes) -> None:
-    for message in pa.ipc.MessageReader.open_stream(pa.py_buffer(body)):
-        if message.type == "record batch" and _compressed(message.metadata.to_pybytes()):
-            raise ValueError("compressed; send it as it is")
-
-
-def _compressed(metadata: bytes) -> bool:
-    """Whether the header of a record batch names a codec: Message.header.compression, in the
-    flatbuffer that Arrow has already verified."""
-    (root,) = struct.unpack_from("<I", metadata)
-    at = root + _offset(metadata, root, 2)
-    (step,) = struct.unpack_from("<I", metadata, at)
-    return _offset(metadata, at + step, 3) != 0
-
-
-def _offset(metadata: bytes, table: int, field: int) -> int:
-    """Where a field of a flatbuffer's table lies behind its start; 0: not there."""
-    (back,) = struct.unpack_from("<i", metadata, table)
-    vtable = table - back
-    (size,) = struct.unpack_from("<H", metadata, vtable)
-    place = 4 + 2 * field
-    return int(struct.unpack_from("<H", metadata, vtable + place)[0]) if place < size else 0

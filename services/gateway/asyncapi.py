@@ -17,7 +17,7 @@ from shared import batches, subjects
 from shared.events import Event, ServiceReport
 from shared.formats import FORMATS
 from shared.gateway import ARROW_STREAM
-from shared.models import Manifest
+from shared.models import Manifest, Rollback
 from shared.runs import RunRecord
 
 JSON = "application/json"
@@ -137,12 +137,7 @@ def _payloads() -> dict[str, dict[str, Any]]:
     found["roll_call"] = {"payload": {"type": "null"}}
     for name, model in (("events", Event), ("runs", RunRecord), ("present", ServiceReport)):
         found[name] = {"contentType": JSON, "payload": _json(model)}
-    asked = {
-        "run": {"type": "string"},
-        "name": {"type": "string"},
-        "version": {"type": "integer"},
-    }
-    found["rollback"] = {"contentType": JSON, "payload": {"type": "object", "properties": asked}}
+    found["rollback"] = {"contentType": JSON, "payload": _json(Rollback)}
     return found
 
 

@@ -18,7 +18,7 @@ from shared.batches import Batch, decode, task_problem
 from shared.deadletters import LetterBox
 from shared.errors import Conflict, NotAllowed, NotFound, SpecError, Unavailable, Unreadable
 from shared.events import Event, ServiceReport
-from shared.models import LEARNERS, Manifest, Model
+from shared.models import LEARNERS, Manifest, Model, Rollback
 from shared.runs import RunBook, RunRecord, RunState
 from shared.service import Service
 from shared.spec import RunSpec
@@ -190,7 +190,7 @@ class Control:
     async def roll_back(self, run: str, name: str, version: int) -> Manifest:
         """Have the trainer put an older version into service; it alone ships models."""
         _check_place(run, name)
-        asked = json.dumps({"run": run, "name": name, "version": version}).encode()
+        asked = Rollback(run=run, name=name, version=version).model_dump_json().encode()
         try:
             answer = await self._bus.broker.request(
                 asked, subjects.ROLLBACK, timeout=ROLLBACK_SECONDS

@@ -73,6 +73,7 @@ class Generator:
                         await housekeeping.complete(record)
             if time.monotonic() - trimmed_at > TRIM_SECONDS:
                 await housekeeping.trim()
+                await housekeeping.trim_models()
                 await housekeeping.reject_orphans()
                 trimmed_at = time.monotonic()
             await asyncio.sleep(COMPLETE_SECONDS)

@@ -1,8 +1,8 @@
 """Keeps the streams short and finishes runs.
 
 TASKS and RESULTS hold a run's state in their last message per subject, so they cannot simply
-forget what was read. What every reader has acknowledged is purged here, up to that last message;
-a finished run's last messages go too, once nothing of it is on its way.
+forget what was read. What those who must read it have acknowledged is purged here, up to that last
+message; a finished run's last messages go too, once nothing of it is on its way.
 """
 
 from __future__ import annotations
@@ -18,10 +18,7 @@ from shared.errors import Unavailable
 from shared.events import Event
 from shared.runs import RunBook, RunRecord, RunState
 from shared.standing import standing_of
-from shared.stream import cursor_of
-
-# What the last message of a subject must say so that the run can go on from it.
-STATE = {subjects.TASKS: cursor_of, subjects.RESULTS: standing_of}
+from shared.stream import STATE, cursor_of
 
 
 class Housekeeping:
@@ -40,12 +37,23 @@ class Housekeeping:
             # Looked up after the subjects: a run is in the book before its first message.
             by_run = {record.run: record for record in await self._runs.refresh()}
             for subject, count in held.items():
-                record = by_run.get(subject.split(".")[1])
-                floor = read_by_all(stream, subject, record, readers)
-                active = record is not None and record.active
+                run = subject.split(".")[1]
+                record = by_run.get(run)
+                floor = read_by_all(stream, record, readers)
+                # A record that cannot be read may be that of a run which goes on after an upgrade.
+                active = run in self._runs.unreadable or (record is not None and record.active)
                 if floor and (count > 1 or not active):
                     with suppress(Unavailable):  # a newer version's, which will trim it
                         await self._trim_subject(stream, subject, floor, keep_last=active)
+
+    async def trim_models(self) -> None:
+        """A run that is over keeps its newest models and the first ones: the others would push out
+        what is in service in runs that go on."""
+        held = await self._subjects(subjects.MODELS, ">")
+        over = {record.run for record in await self._runs.refresh() if not record.active}
+        for subject, count in held.items():
+            if count > 1 and subject.split(".")[1] in over - self._runs.unreadable:
+                await self._bus.stream.purge_stream(subjects.MODELS, subject=subject, keep=1)
 
     async def reject_orphans(self) -> None:
         """Decisions of a scheduler that no run knows have no reader: to the dead letters."""
@@ -113,7 +121,7 @@ class Housekeeping:
             newest = max(newest, last.sequence)
         if not await self._stored(subjects.RESULTS, newest):
             return False
-        await self._runs.move(record.run, RunState.COMPLETED)
+        # Told before, or a generator that is killed in between would never tell it.
         note = Event(
             kind="run",
             service=self._bus.service,
@@ -121,6 +129,7 @@ class Housekeeping:
             message=f"run {record.run} is complete: every task has its results",
         )
         await self._bus.tell(note, message_id=f"event.run.{record.run}.completed")
+        await self._runs.move(record.run, RunState.COMPLETED)
         return True
 
     async def _stored(self, stream: str, sequence: int) -> bool:
@@ -136,22 +145,14 @@ def acknowledged(info: ConsumerInfo) -> int:
     return (info.ack_floor.stream_seq if info.ack_floor else 0) or 0
 
 
-def read_by_all(
-    stream: str, subject: str, record: RunRecord | None, readers: dict[str, ConsumerInfo]
-) -> int:
-    """The sequence up to which all who must read this subject have; 0 if one of them is missing."""
+def read_by_all(stream: str, record: RunRecord | None, readers: dict[str, ConsumerInfo]) -> int:
+    """The sequence up to which all who must read a run have; 0 if one of them is missing.
+
+    Results wait for the recorder alone: the trainer reads what it has missed back from ClickHouse.
+    """
     needed = {subjects.RECORDER_DURABLE}
     if stream == subjects.TASKS and record is not None:
         needed |= {subjects.scheduler_durable(name) for name in record.spec.schedulers}
-    else:
-        needed |= {name for name, info in readers.items() if reads(info, subject)}
+    elif stream == subjects.TASKS:
+        needed |= readers.keys()
     return min(acknowledged(readers[name]) if name in readers else 0 for name in needed)
-
-
-def reads(info: ConsumerInfo, subject: str) -> bool:
-    """Whether a consumer's filter matches; ours have one, and * as the only wildcard."""
-    wanted = (info.config.filter_subject or "").split(".")
-    tokens = subject.split(".")
-    return len(wanted) == len(tokens) and all(
-        want in ("*", token) for want, token in zip(wanted, tokens, strict=True)
-    )

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import inspect
 import sys
-import time
 
 from faststream.nats.annotations import NatsMessage
-from prometheus_client import Counter, Gauge
 
 from services.scheduler import policy as policies
 from services.scheduler.learned import LearnedPolicy, Shelf
-from services.scheduler.worker import decide
+from services.scheduler.worker import Worker
 from shared import batches, subjects
 from shared.bus import ONE_AT_A_TIME, existing
-from shared.errors import NotFound, Unreadable
-from shared.events import Event
 from shared.service import Service
 from shared.settings import Settings
 
@@ -27,15 +23,8 @@ def make(settings: Settings) -> Service:
     said = inspect.cleandoc(type(policy).__doc__ or "").partition("\n\n")[0]
     service.description = " ".join(said.split())
     bus = service.bus
-    decided = Counter("hybrid_decided_tasks_total", "Tasks decided", registry=service.registry)
-    seconds = Counter("hybrid_decide_seconds_total", "Time in policy", registry=service.registry)
-    failures = Counter(
-        "hybrid_policy_failures_total", "Batches the policy failed on", registry=service.registry
-    )
-    version = Gauge(
-        "hybrid_model_version", "Of the model that decided last; 0: none", registry=service.registry
-    )
     shelf = Shelf(policy, bus) if isinstance(policy, LearnedPolicy) else None
+    worker = Worker(service, policy, shelf)
     durable = subjects.durable(subjects.scheduler_durable(policy.name), "tasks.*", settings)
 
     async def prepare() -> None:
@@ -54,30 +43,7 @@ def make(settings: Settings) -> Service:
         description="Arrow batches of tasks, decided and sent on as `decisions.<run>.<scheduler>`",
     )
     async def on_tasks(body: bytes, message: NatsMessage) -> None:
-        batch = batches.decode(body, message.raw_message.subject)
-        run = batch.envelope.run
-        try:
-            spec = await service.runs.spec(run)
-        except NotFound as error:
-            raise Unreadable(str(error)) from None
-        if policy.name not in spec.schedulers:
-            return
-        started = time.perf_counter()
-        try:
-            decision = await decide(batch, policy, shelf, spec)
-        except Exception as error:
-            # The batch is tried again: a mended worker goes on where this one could not.
-            failures.inc()
-            note = f"{policy.name} cannot decide batch {batch.envelope.batch}: {error!r}"
-            await bus.tell(
-                Event(kind="policy_failed", service="scheduler", run=run, message=note[:2000]),
-                message_id=f"event.policy.{run}.{policy.name}.{batch.envelope.batch}",
-            )
-            raise
-        seconds.inc(time.perf_counter() - started)
-        await bus.publish_batch(decision)
-        decided.inc(batch.rows.num_rows)
-        version.set(decision.rows.column("model_version")[0].as_py())
+        await worker.take(batches.decode(body, message.raw_message.subject))
 
     if shelf is not None and isinstance(policy, LearnedPolicy):
 

@@ -118,8 +118,11 @@ class Lane:
                 break
 
     async def _load(self, run: str) -> Progress | None:
-        """None for a completed run: all its decisions were simulated, and its state is gone. What
-        still comes was sent twice, by a worker that hung until its batch was another one's."""
+        """None for a completed run whose state is gone: all its decisions were simulated. What
+        still comes was sent twice, by a worker that hung until its batch was another one's.
+
+        While it has a state, the last tasks may have come in just as the run was completed.
+        """
         if run in self._progress:
             self._progress.move_to_end(run)
             return self._progress[run]
@@ -127,12 +130,13 @@ class Lane:
             record = await self._runs.get(run)
         except NotFound as error:
             raise Unreadable(str(error)) from None
-        if record.state == RunState.COMPLETED:
-            return None
         spec = record.spec
         if self.scheduler not in spec.schedulers:
             raise Unreadable(f"{self.scheduler} does not take part in run {run}")
-        progress = self._progress[run] = Progress(*await self._newest(run, spec))
+        simulation, sequence = await self._newest(run, spec)
+        if record.state == RunState.COMPLETED and sequence == 0:
+            return None
+        progress = self._progress[run] = Progress(simulation, sequence)
         if len(self._progress) > KEPT_RUNS:
             _, old = self._progress.popitem(last=False)
             await self._give_back(old)

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from faststream.nats.annotations import NatsMessage
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from services.trainer.metrics import Metrics
 from shared import batches, subjects
@@ -17,7 +17,7 @@ from shared.bus import ONE_AT_A_TIME, existing
 from shared.cancelling import cancel
 from shared.errors import ArenaError, NotAllowed, NotFound, Unreadable
 from shared.logs import logger
-from shared.models import AGENT, FOREST, Manifest
+from shared.models import AGENT, FOREST, ORACLE, Manifest, Rollback
 from shared.runs import RunRecord
 from shared.service import Service
 from shared.settings import Settings
@@ -27,15 +27,9 @@ if TYPE_CHECKING:
     from services.trainer.learning import Learning
 
 # Whose results each learner learns from.
-TEACHERS = {FOREST: "oracle", AGENT: AGENT}
+TEACHERS = {FOREST: ORACLE, AGENT: AGENT}
 
 log = logger()
-
-
-class Rollback(BaseModel):
-    run: str
-    name: str
-    version: int
 
 
 class Trainer:
@@ -87,7 +81,8 @@ class Trainer:
                 raise
             except Exception as error:
                 log.warning("learner starts anew", run=record.run, name=name, error=repr(error))
-                self._learnings[record.run, name] = self._make(record, name)
+                anew = self._learnings[record.run, name] = self._make(record, name)
+                anew.take_over(learning)
                 await asyncio.sleep(1)
 
     async def take(self, name: str, batch: batches.Batch) -> None:

@@ -66,6 +66,10 @@ class Learning(ABC):
         while self._waiting > INBOX_ROWS:
             self._waiting -= self._inbox.popleft().num_rows
 
+    def take_over(self, failed: Learning) -> None:
+        """Its results are acknowledged: nobody would bring them again."""
+        self._inbox, self._waiting = failed._inbox, failed._waiting
+
     async def prepare(self) -> None:
         """Pre-train and ship the first model; after a restart, remember instead."""
         async with self._turn:

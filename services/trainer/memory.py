@@ -16,18 +16,20 @@ ORACLE_WINDOW = """
     ORDER BY task_id DESC LIMIT {limit:UInt32}
 """
 
+# The agent may lag far behind the newest tasks, so its results say which ones are looked up.
 AGENT_RESULTS = """
-    SELECT task_id, size, compute_intensity, memory_required, gpu_fraction AS share, gpu, time,
-           energy, status = 'failed' AS failed
-    FROM (
+    WITH results AS (
         SELECT task_id, gpu_fraction, gpu, time, energy, status FROM scheduler_results FINAL
         WHERE run = {run:String} AND scheduler = {scheduler:String}
         ORDER BY task_id DESC LIMIT {limit:UInt32}
-    ) AS results
+    )
+    SELECT task_id, size, compute_intensity, memory_required, gpu_fraction AS share, gpu, time,
+           energy, status = 'failed' AS failed
+    FROM results
     INNER JOIN (
         SELECT task_id, size, compute_intensity, memory_required FROM tasks FINAL
-        WHERE run = {run:String}
-        ORDER BY task_id DESC LIMIT {limit:UInt32}
+        WHERE run = {run:String} AND task_id >= (SELECT min(task_id) FROM results)
+            AND task_id <= (SELECT max(task_id) FROM results)
     ) AS tasks USING (task_id)
     ORDER BY task_id DESC
 """

@@ -47,12 +47,13 @@ class Store:
 
     def _connect(self, database: str) -> Client:
         parts = urlsplit(self._settings.clickhouse_url)
+        secure = parts.scheme == "https"
         authority = self._settings.clickhouse_tls_ca
         try:
             return clickhouse_connect.get_client(
                 host=parts.hostname or "127.0.0.1",
-                port=parts.port or 8123,
-                secure=parts.scheme == "https",
+                port=parts.port or (8443 if secure else 8123),
+                secure=secure,
                 ca_cert=str(authority) if authority else None,
                 username=self._settings.clickhouse_user,
                 password=self._settings.clickhouse_password.get_secret_value(),

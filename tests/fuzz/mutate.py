@@ -129,9 +129,18 @@ def _change_column(body: bytes, random: Random) -> bytes:
         return _flip(body, random)
 
 
-def _written(rows: pa.RecordBatch) -> bytes:
+def _compress(body: bytes, random: Random) -> bytes:
+    try:
+        with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
+            return _written(reader.read_next_batch(), random.choice(("lz4", "zstd")))
+    except (pa.ArrowException, StopIteration, OSError, ValueError):
+        return _flip(body, random)
+
+
+def _written(rows: pa.RecordBatch, compression: str | None = None) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, rows.schema, options=options) as writer:
         writer.write_batch(rows)
     return bytes(sink.getvalue())
 
@@ -151,6 +160,7 @@ WAYS = (
     _change_envelope,
     _change_column,
     _change_column,
+    _compress,
 )
 
 

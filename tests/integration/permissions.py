@@ -76,7 +76,7 @@ CALLS: dict[str, dict[str, set[str]]] = {
         "TASKS": {"generator", "gateway"},
         "DECISIONS": {"gateway"},
         "RESULTS": {"generator", "gateway"},
-        "MODELS": {"gateway"},
+        "MODELS": {"generator", "gateway"},
         "REJECTED": {"gateway"},
     },
     "STREAM.MSG.DELETE": {

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from services.generator.housekeeping import Housekeeping
-from shared import subjects
+from shared import models, subjects
+from shared.models import FOREST, Manifest
 from shared.runs import RunState
 from tests.integration.arena import Arena, eventually, unchanged
+from tests.integration.learning import versions
+from tests.integration.publishing import publish_run
 from tests.integration.sending import all_sent, come_to_rest, sent, some_sent
 
 
@@ -41,6 +46,32 @@ async def test_a_run_is_complete_only_when_everything_is_stored(full_arena: Aren
 
     (event,) = await eventually(told)
     assert run.run in event
+
+
+async def test_the_end_of_a_run_is_told_once_even_if_the_generator_dies_meanwhile(
+    full_arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arena = full_arena
+    await arena.start("recorder")
+    run = await arena.run(schedulers=["greedy"], tasks=30)
+    await publish_run(arena, run, count=6, each=5)
+    for stream in (subjects.TASKS, subjects.RESULTS):
+        await read_to_the_end(arena, stream, "recorder")
+    housekeeping = Housekeeping(arena.bus, arena.runs)
+
+    async def die(*_: object, **__: object) -> None:
+        raise ConnectionError
+
+    for part, call in ((arena.bus, "tell"), (arena.runs, "move")):
+        with monkeypatch.context() as patch:
+            patch.setattr(part, call, die)
+            with pytest.raises(ConnectionError):
+                await housekeeping.complete(run)
+        assert await arena.state(run) == RunState.RUNNING  # it will be looked at again
+    assert await housekeeping.complete(run)
+    assert await arena.state(run) == RunState.COMPLETED
+    (event,) = await arena.events("run")
+    assert f"run {run.run} is complete" in event
 
 
 async def test_a_run_without_end_never_completes(full_arena: Arena) -> None:
@@ -175,6 +206,23 @@ async def test_garbage_in_a_paused_run_does_not_cost_its_state(full_arena: Arena
     assert rows == [{"n": 2000, "ids": 2000}]
 
 
+async def test_a_run_whose_record_is_a_newer_versions_keeps_its_state(full_arena: Arena) -> None:
+    arena = full_arena
+    run = await arena.run(schedulers=["greedy"], tasks=100)
+    newer = run.model_copy(update={"message_format": 2})
+    await arena.publish_raw(f"$KV.runs.{run.run}", newer.model_dump_json().encode())
+    await arena.start("recorder")
+    generator = await arena.start("generator")
+    published = await publish_run(arena, run, count=3)
+    for stream in (subjects.TASKS, subjects.RESULTS):
+        await read_to_the_end(arena, stream, "recorder")
+    await Housekeeping(generator.bus, generator.runs).trim()
+    (tasks,) = await sent(arena, run)
+    (results,) = await arena.batches(subjects.RESULTS, subjects.results(run.run, "greedy"))
+    assert tasks.envelope == published["tasks"][-1].envelope
+    assert results.envelope == published["greedy"][-1].envelope
+
+
 async def test_a_scheduler_that_lags_behind_a_stopped_run_still_finishes_it(
     full_arena: Arena,
 ) -> None:
@@ -205,3 +253,29 @@ async def test_a_scheduler_that_lags_behind_a_stopped_run_still_finishes_it(
     await eventually(stored)
     assert await arena.dead_letters() == []
     assert recorder.bus.connected
+
+
+async def test_of_a_run_that_is_over_the_newest_and_the_first_model_stay(arena: Arena) -> None:
+    generator = await arena.start("generator")
+    over, paused = [await arena.run(schedulers=["greedy"]) for _ in range(2)]
+    await arena.runs.move(over.run, RunState.STOPPED)
+    await arena.runs.move(paused.run, RunState.PAUSED)
+    body = b"a model"
+    for run in (over, paused):
+        after = 0
+        for version in (1, 2, 3):
+            manifest = Manifest(
+                run=run.run,
+                name=FOREST,
+                version=version,
+                sha256=models.digest(body),
+                format="onnx",
+                trained_on=100,
+            )
+            after = await models.ship(arena.bus, manifest, body, after=after)
+    await Housekeeping(generator.bus, generator.runs).trim_models()
+    assert await versions(arena, over, FOREST) == [3]
+    assert await versions(arena, paused, FOREST) == [1, 2, 3]
+    first = await models.first(arena.bus, over.run, FOREST)
+    assert first is not None
+    assert first.manifest.version == 1

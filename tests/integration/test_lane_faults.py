@@ -51,6 +51,23 @@ async def test_a_decision_that_comes_after_the_end_of_its_run_is_done_with(
     assert await results(arena, run) == []
 
 
+async def test_tasks_that_came_in_while_their_run_was_completed_are_simulated(
+    arena: Arena, run: RunRecord
+) -> None:
+    """By a simulator that does not have the run in memory; what comes twice makes nothing new."""
+    decisions = decided(run, 3, 5)
+    before = lane_on(arena.bus, arena.runs)
+    for decision in decisions[:2]:
+        await before.offer(decision, Delivery())
+    await arena.runs.move(run.run, RunState.COMPLETED)
+    restarted = lane_on(arena.bus, arena.runs)
+    for decision in (decisions[1], decisions[2], decisions[2]):
+        delivery = Delivery()
+        await restarted.offer(decision, delivery)
+        assert delivery.said == ["ack"]
+    await assert_right(arena, run, decisions)
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

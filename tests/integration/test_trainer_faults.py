@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 from prometheus_client import CollectorRegistry
 
+from services.trainer import memory
 from services.trainer import yard as yards
-from services.trainer.learning import ForestLearning
+from services.trainer.learning import LEARNINGS, ForestLearning
 from services.trainer.metrics import Metrics
 from services.trainer.yard import Window, Yard
 from shared import models, subjects
@@ -21,6 +22,7 @@ from shared.runs import RunRecord, RunState
 from shared.store.client import Store
 from tests.integration.arena import Arena, eventually
 from tests.integration.learning import learning, reached, started, told, versions
+from tests.integration.publishing import publish_run
 
 
 async def stopped_at(arena: Arena, run: RunRecord, name: str, version: int) -> int:
@@ -159,3 +161,51 @@ async def test_a_result_that_comes_again_is_learned_from_once(arena: Arena) -> N
     come(3, 4)
     come(5, 6)
     assert taken() == [5, 6]
+
+
+async def test_a_learner_that_starts_anew_still_has_the_results_it_was_given(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[int] = []
+
+    class Failing(ForestLearning):
+        async def _prepare(self) -> None:
+            await eventually(self._has_some, "results in the inbox")
+            given.append(self._waiting)
+            raise ConnectionError("no ClickHouse")
+
+        async def _has_some(self) -> bool:
+            return self._waiting > 0
+
+    monkeypatch.setitem(LEARNINGS, FOREST, Failing)
+    await arena.start("trainer")
+    run = await arena.run(schedulers=["oracle", FOREST], tasks=30)
+    await publish_run(arena, run)
+
+    async def twice() -> bool:
+        return len(given) > 1
+
+    await eventually(twice, "another attempt that has results")
+    assert given == sorted(given)
+
+
+async def test_an_agent_that_lags_behind_remembers_its_newest_results(full_arena: Arena) -> None:
+    arena = full_arena
+    await arena.start("recorder")
+    run = await arena.run(schedulers=[AGENT], tasks=30)
+    await publish_run(arena, run, count=6, each=5)
+
+    async def stored() -> bool:
+        (row,) = arena.store.query(
+            "SELECT (SELECT count() FROM tasks FINAL) AS tasks, count() AS results "
+            "FROM scheduler_results FINAL"
+        )
+        return row == {"tasks": 30, "results": 30}
+
+    await eventually(stored)
+    arena.store.command(
+        "ALTER TABLE scheduler_results DELETE WHERE task_id >= 10 SETTINGS mutations_sync = 1"
+    )
+    known = memory.agent_results(arena.store, run.run, AGENT, 5)
+    assert known is not None
+    assert known.tasks.task_id.tolist() == [5, 6, 7, 8, 9]

@@ -9,6 +9,7 @@ from typing import Any
 from shared import models, subjects
 from shared.models import AGENT, FOREST
 from shared.runs import RunState
+from shared.settings import MEGABYTE
 from tests.integration.arena import Arena, eventually, unchanged
 from tests.integration.learning import learning, reached, rows, shipped, started, versions
 from tests.integration.sending import come_to_rest
@@ -78,6 +79,32 @@ async def test_a_cold_trainer_that_was_restarted_has_its_window_back(full_arena:
     await arena.start("trainer")
     first = (await reached(arena, run, FOREST, 1)).manifest
     assert first.first_task == 0
+
+
+async def test_a_trainer_that_is_away_holds_nobody_up(full_arena: Arena) -> None:
+    """Four times as many results as the bus holds go by; ClickHouse has kept them for it."""
+    arena = full_arena
+    trainer = await arena.start("trainer")
+    await arena.start("generator", results_max_bytes=MEGABYTE // 4)
+    await started(arena, "recorder", "simulator")
+    await arena.schedulers("oracle", "hybrid_ml")
+    rule = learning(forest={"window": 50_000, "tolerance": 100.0})
+    run = await arena.run(schedulers=["oracle", FOREST], pace=1000, learning=rule)
+    before = (await reached(arena, run, FOREST, 2)).manifest
+    await arena.stop(trainer)
+    stream = (await arena.stream.stream_info(subjects.RESULTS)).state
+    size = stream.bytes / stream.messages
+
+    async def gone_by() -> bool:
+        state = (await arena.stream.stream_info(subjects.RESULTS)).state
+        return size * (state.last_seq - stream.last_seq) > MEGABYTE
+
+    await eventually(gone_by)
+    await arena.start("trainer")
+    after = (await reached(arena, run, FOREST, before.version + 1)).manifest
+    assert after.last_task > before.last_task
+    # Most of them were gone from the bus when it came back.
+    assert after.trained_on > 100 + after.last_task / 2
 
 
 async def asked(arena: Arena, body: bytes) -> dict[str, Any]:

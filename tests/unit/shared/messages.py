@@ -64,12 +64,15 @@ def message(kind: str, **changed: pa.Array) -> bytes:
     return encode(envelope_of(kind), rows_of(kind, **changed))
 
 
-def written(envelope: str | bytes, rows: pa.RecordBatch | None = None) -> bytes:
+def written(
+    envelope: str | bytes, rows: pa.RecordBatch | None = None, compression: str | None = None
+) -> bytes:
     """A message with these exact bytes as its envelope."""
     rows = rows_of("tasks") if rows is None else rows
     rows = rows.replace_schema_metadata({"envelope": envelope})
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, rows.schema, options=options) as writer:
         writer.write_batch(rows)
     return bytes(sink.getvalue())
 
