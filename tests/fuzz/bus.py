@@ -14,6 +14,7 @@ What a message becomes:
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ STREAMS = {
     "$KV": subjects.RUNS_STREAM,
 }
 STRANGER = "nobody-knows"  # a run that is in no book
+STRANGERS_KEY = "01" * 32
 KEPT = 100  # readable forgeries of decisions: a batch that never comes due waits for ever
 
 
@@ -90,15 +92,19 @@ class Bombardment:
             run = self._random.choice((given.live, given.live, given.live, "x"))
             subject = subjects.model(run, self._random.choice((FOREST, FOREST, "rl_agent", "x")))
             body, manifest, signed = given.model, given.manifest, signature
-            what = self._random.randrange(4)
-            if what == 0:
+            what = self._random.choice(("body", "signature", "manifest", "signed manifest", "all"))
+            if what == "body":
                 body = mutated(body, self._random)
-            elif what == 1:
+            elif what == "signature":
                 signed = self._text(signed)
+            elif what == "all":  # nothing is wrong with it but who made it
+                newer = {"version": self._random.randint(2, 10**6)}
+                manifest = json.dumps(json.loads(manifest) | newer)
+                signed = self._random.choice((signed, signing.sign(STRANGERS_KEY, manifest), ""))
             else:
                 manifest = self._text(manifest)
-            if what == 2:  # so that it is looked at
-                signed = signing.sign(given.key, manifest)
+                if what == "signed manifest":  # so that it is looked at
+                    signed = signing.sign(given.key, manifest)
             forged = {MANIFEST: manifest, SIGNATURE: signed}
             try:
                 models.read(subject, forged, body, public_key=public_key)

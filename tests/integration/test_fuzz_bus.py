@@ -34,6 +34,7 @@ from tests.integration.shipping import manifest_of
 from tests.integration.watching import watching
 
 SCHEDULERS = ["greedy", "oracle"]
+SUBJECTS = {*STREAMS, "models", "rejected", subjects.ROLL_CALL, subjects.ROLLBACK}
 KEY = signing.new_key()
 VERSION = 1  # the only model that was ever shipped
 # If there is a trainer, it ships nothing of its own.
@@ -86,7 +87,7 @@ def versions(arena: Arena, run: RunRecord) -> set[int]:
     return {int(row["version"]) for row in found}
 
 
-async def say_anything(http: httpx.AsyncClient, run: str, count: int) -> None:
+async def say_anything(http: httpx.AsyncClient, run: str, count: int) -> int:
     """A client of the WebSocket that talks nonsense, and is still told how the race stands."""
     random = Random(amount.SEED)
     said = 0
@@ -106,6 +107,7 @@ async def say_anything(http: httpx.AsyncClient, run: str, count: int) -> None:
     async with watching(http, run) as watcher:
         said_first = await watcher.next()
         assert said_first.get("run") == run, said_first
+    return said
 
 
 @pytest.mark.timeout(180 + 10 * PATIENCE)
@@ -164,13 +166,13 @@ async def test_garbage_on_every_subject_changes_no_result(full_arena: Arena) -> 
 
         await eventually(put_aside, f"{garbage} as letters", seconds=PATIENCE)
         await publish_all(client, bombardment.other_messages(amount.MESSAGES))
-        await say_anything(http, live.run, amount.MESSAGES)
+        said = await say_anything(http, live.run, amount.MESSAGES)
         assert (await http.get("/api/rejected", params={"limit": 500})).status_code == 200
         assert (await http.get("/api/health")).status_code == 200
     await client.close()
-    for kind, count in sorted(bombardment.sent.all.items()):
-        print(f"{count:7} {kind} ({bombardment.sent.readable[kind]} of them still readable)")
-    print(f"{amount.MESSAGES:7} WebSocket")
+    amount.tell("messages", {**bombardment.sent.all, "WebSocket": said})
+    assert set(bombardment.sent.all) == SUBJECTS
+    assert min(said, *bombardment.sent.all.values()) >= amount.MESSAGES
 
     await arena.completed(live, seconds=PATIENCE)
     assert fingerprints(arena, live) == expected
