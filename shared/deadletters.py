@@ -118,7 +118,8 @@ class LetterBox:
         except NotFoundError:
             return False
         except APIError as error:
-            if error.err_code == NOTHING_TO_DELETE:
+            # NATS says it otherwise of a number before the first that it holds.
+            if error.err_code == NOTHING_TO_DELETE or error.description == "no message found":
                 return False
             raise
 

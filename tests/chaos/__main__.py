@@ -2,7 +2,8 @@
 
 Everything that can break is broken, at random times and in random order, from a seed that is
 printed: kill -9, a freeze and a graceful restart of every process, NATS and ClickHouse included; a
-full disk, errors and refused connections of ClickHouse; a slow network that drops connections.
+full disk, errors and refused connections of ClickHouse; a slow network that drops connections. In
+the second half of the storms there are two generators, simulators, recorders and workers of greedy.
 After each storm every stored row is checked. Progress goes to stderr, one JSON object to stdout.
 """
 
@@ -23,8 +24,11 @@ from shared import logs
 from shared.settings import Settings
 from tests.chaos.arena import stormy
 from tests.chaos.disk import Disk, NoDisk
-from tests.chaos.faults import possible, schedule
+from tests.chaos.faults import lone, possible, schedule
 from tests.chaos.storm import Log, Plan, Say, storm, undisturbed
+
+# In half of the storms: instances that compete for the same work.
+TWO = {"generator": 2, "simulator": 2, "recorder": 2, "greedy": 2}
 
 
 def main() -> None:
@@ -75,13 +79,23 @@ async def all_storms(folder: Path, plan: Plan, log: Log, say: Say) -> None:
         log.left_out.append(f"a full disk: {reason}")
         say(f"ClickHouse's disk is never filled: {reason}")
     try:
-        async with stormy(folder, BUILT_IN, disk) as arena:
-            reference = await undisturbed(arena, plan, say)
-            faults = possible(list(arena.children), disk=disk is not None)
-            for number in range(plan.storms):
-                # A storm's schedule does not depend on how far the one before it came.
-                dealt = schedule(plan.seed * 1000 + number, faults)
-                await storm(arena, plan, dealt, reference, log, say)
+        reference = None
+        alone_until = plan.storms // 2  # then everything that may compete has a competitor
+        for scale, numbers in (
+            ({}, range(alone_until)),
+            (TWO, range(alone_until, plan.storms)),
+        ):
+            if not numbers:
+                continue
+            async with stormy(folder, BUILT_IN, disk, scale) as arena:
+                say(f"{len(arena.children)} processes")
+                reference = reference or await undisturbed(arena, plan, say)
+                faults = possible(list(arena.children), disk=disk is not None)
+                dealt = lone(plan.seed, faults, plan.storms, plan.seconds, early=list(TWO))
+                for number in numbers:
+                    # A storm's schedule does not depend on how far the one before it came.
+                    due = schedule(plan.seed * 1000 + number, faults, alone=dealt[number])
+                    await storm(arena, plan, due, reference, log, say)
     finally:
         if disk is not None:
             disk.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -41,8 +42,8 @@ class StormyArena:
         return {child.name: child for child in self._stack.children}
 
     @property
-    def restarts(self) -> dict[str, int]:
-        return {child.name: child.restarts for child in self._stack.children if child.restarts}
+    def restarts(self) -> Counter[str]:
+        return Counter({child.name: child.restarts for child in self._stack.children})
 
     async def start_run(self, spec: dict[str, Any], timeout: float = 60) -> str:
         """The gateway may be down just now: tried until it takes the run."""
@@ -86,7 +87,10 @@ class StormyArena:
 
 @asynccontextmanager
 async def stormy(
-    folder: Path, schedulers: tuple[str, ...], disk: Disk | None = None
+    folder: Path,
+    schedulers: tuple[str, ...],
+    disk: Disk | None = None,
+    scale: dict[str, int] | None = None,
 ) -> AsyncIterator[StormyArena]:
     ports, detour = Ports.free(), Ports.free()
     while {ports.nats, ports.clickhouse, ports.gateway} & {detour.nats, detour.clickhouse}:
@@ -97,7 +101,7 @@ async def stormy(
         "HYBRID_NATS_URL": f"nats://127.0.0.1:{nats.port}",
         "HYBRID_CLICKHOUSE_URL": f"http://127.0.0.1:{clickhouse.port}",
     }
-    stack = Stack(Plan(folder, ports, schedulers, settings=settings))
+    stack = Stack(Plan(folder, ports, schedulers, scale or {}, settings=settings))
     arena = StormyArena(stack, nats, clickhouse, disk)
     await nats.listen()
     await clickhouse.listen()

@@ -12,50 +12,74 @@ from typing import Any
 
 import numpy as np
 
-from shared.physics import price
-from shared.spec import RunSpec
-from shared.tasks import DEPENDENCY_WINDOW, Tasks
 from tests.chaos.clickhouse import Columns
+
+Spec = dict[str, Any]  # as `runs` has it: complete, so no default is needed here
 
 SUMMED = ("time", "wait", "turnaround", "energy", "cost", "cost_cloud", "cost_electricity")
 OK, FAILED = 0, 1  # statuses, as the checker's queries number them
+PARENTS_WITHIN = 256  # a task's parents are among so many before it
 
 
-def priced(tasks: Columns, results: Columns, spec: RunSpec) -> Columns:
-    """What the physics gives for the decisions that were taken."""
-    plain = Tasks(
-        tasks["task_id"],
-        tasks["size"],
-        tasks["compute_intensity"],
-        tasks["memory_required"],
-        tasks["arrival_time"],
-    )
-    paid = price(plain, results["gpu_fraction"], spec)
-    return {
-        "gpu_time": paid.gpu_time,
-        "cpu_time": paid.cpu_time,
-        "time": paid.time,
-        "energy": paid.energy,
-        "cost": paid.cost,
-        "cost_cloud": paid.cost_cloud,
-        "cost_electricity": paid.cost_electricity,
-        "status": np.where(paid.failed, FAILED, OK).astype(np.uint8),
+def priced(tasks: Columns, results: Columns, spec: Spec) -> Columns:
+    """What the physics gives for the decisions that were taken: the published formulas.
+
+    They are written out here once more, to be another witness than the simulator's. Sums and
+    products are in the order of the formulas, since another one would be rounded otherwise.
+    """
+    physics = spec["physics"]
+    share, memory = results["gpu_fraction"], tasks["memory_required"]
+    intensity = tasks["compute_intensity"]
+    bandwidth = physics["bandwidth_mb_s"]
+    work = _power(tasks["size"] / physics["size_unit"], physics["size_exponent"])
+    base = work / (intensity + physics["intensity_offset"])
+    speedup = 1.0 + physics["speedup_slope"] * intensity
+    overflow = share * memory - spec["cluster"]["gpu_memory_mb"]
+    too_big = overflow > 0
+    policy = physics["memory_policy"]
+    if policy == "cpu":
+        share = np.where(too_big, 0.0, share)
+    gpu = share * (base / speedup + memory / bandwidth)
+    cpu = (1.0 - share) * base
+    if policy == "page":
+        gpu = np.where(too_big, gpu + overflow / bandwidth, gpu)
+    failed = too_big & (policy == "fail")
+    gpu, cpu = np.where(failed, 0.0, gpu), np.where(failed, 0.0, cpu)
+    energy = physics["gpu_watts"] * gpu + physics["cpu_watts"] * cpu
+    costs = {
+        "cloud": physics["gpu_dollars_per_s"] * gpu + physics["cpu_dollars_per_s"] * cpu,
+        "electricity": energy / 3.6e6 * physics["dollars_per_kwh"],
     }
+    return {
+        "gpu_time": gpu,
+        "cpu_time": cpu,
+        "time": gpu + cpu if physics["split"] == "serial" else np.maximum(gpu, cpu),
+        "energy": energy,
+        "cost": costs[physics["cost_model"]],
+        "cost_cloud": costs["cloud"],
+        "cost_electricity": costs["electricity"],
+        "status": np.where(failed, FAILED, OK).astype(np.uint8),
+    }
+
+
+def _power(base: Any, exponent: float) -> Any:
+    """1.5 by a square root, as the results are made to be the same on every machine."""
+    return base * np.sqrt(base) if exponent == 1.5 else base**exponent
 
 
 @dataclass(slots=True)
 class Course:
     """One scheduler's way through a run, chunk after chunk."""
 
-    spec: RunSpec
+    spec: Spec
     gpu_free: list[float] = field(init=False)
     cpu_free: list[float] = field(init=False)
     finished: Any = field(default_factory=lambda: np.zeros(0))  # of the tasks just before
     totals: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.gpu_free = [0.0] * self.spec.cluster.gpus
-        self.cpu_free = [0.0] * self.spec.cluster.cpus
+        self.gpu_free = [0.0] * self.spec["cluster"]["gpus"]
+        self.cpu_free = [0.0] * self.spec["cluster"]["cpus"]
 
     def scheduled(self, tasks: Columns, results: Columns) -> Columns:
         """When parts must have started and tasks finished, by what is stored of those before."""
@@ -64,12 +88,12 @@ class Course:
         cpu = tasks["task_id"] % len(self.cpu_free)
         gpu_start = self._served(self.gpu_free, results, "gpu", results["gpu"], ready, on_gpu)
         gpu_end = np.where(on_gpu, gpu_start + results["gpu_time"], ready)
-        after = ready if self.spec.physics.split == "overlapped" else gpu_end
+        after = ready if self.spec["physics"]["split"] == "overlapped" else gpu_end
         cpu_start = self._served(self.cpu_free, results, "cpu", cpu, after, on_cpu)
         cpu_end = np.where(on_cpu, cpu_start + results["cpu_time"], gpu_end)
         finish = np.maximum(gpu_end, cpu_end)
         turnaround = finish - tasks["arrival_time"]
-        self.finished = np.concatenate([self.finished, results["finish"]])[-DEPENDENCY_WINDOW:]
+        self.finished = np.concatenate([self.finished, results["finish"]])[-PARENTS_WITHIN:]
         return {
             "gpu_start": gpu_start,
             "cpu_start": cpu_start,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,13 +27,13 @@ SURROUNDINGS = (
 LASTS = {
     FREEZE: (1.0, 12.0),
     FULL_DISK: (5.0, 15.0),
-    ERRORS: (20.0, 60.0),
+    ERRORS: (60.0, 60.0),
     REFUSED: (5.0, 30.0),
     SLOW: (5.0, 20.0),
 }
 TOGETHER = 0.25  # how often a fault comes at the same time as the one before it
-ALONE = 0.25  # how often one has the arena for itself, so that its recovery can be measured
-QUIET_SECONDS = 20.0  # before and after it
+QUIET_SECONDS = 20.0  # before and after a fault that strikes alone, so its recovery is measured
+LONE_SECONDS = 50.0  # of a storm for each of those, so that time is left for the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,12 @@ class Fault:
 
     @property
     def group(self) -> str:
-        """The kind, with all workers counted as one."""
-        return f"{self.kind} {self.target.partition('-')[0]}"
+        return group(self.kind, self.target)
+
+
+def group(kind: str, target: str) -> str:
+    """The kind and whom it strikes, with all workers and replicas counted as one."""
+    return f"{kind} {target.partition('-')[0]}"
 
 
 def possible(processes: Sequence[str], *, disk: bool) -> list[tuple[str, str]]:
@@ -58,21 +63,45 @@ def possible(processes: Sequence[str], *, disk: bool) -> list[tuple[str, str]]:
     return faults + [pair for pair in SURROUNDINGS if disk or pair[0] != FULL_DISK]
 
 
+def lone(
+    seed: int, faults: Sequence[tuple[str, str]], storms: int, seconds: float, early: Sequence[str]
+) -> list[list[str]]:
+    """For each storm the groups that strike alone in it: each group once, if the storms are long.
+
+    Those with a target in `early` come in the first storms.
+    """
+    deck = sorted({group(*fault) for fault in faults})
+    random.Random(seed).shuffle(deck)
+    deck.sort(key=lambda name: name.split()[-1] not in early)
+    each = math.ceil(len(deck) / storms)
+    shares = [deck[number * each : (number + 1) * each] for number in range(storms)]
+    return [share[: int(seconds / LONE_SECONDS)] for share in shares]
+
+
 def schedule(
-    seed: int, faults: Sequence[tuple[str, str]], *, pause: tuple[float, float] = (2.0, 10.0)
+    seed: int,
+    faults: Sequence[tuple[str, str]],
+    *,
+    alone: Sequence[str] = (),
+    pause: tuple[float, float] = (2.0, 10.0),
 ) -> Iterator[Fault]:
-    """Without end: all faults in random order, then all again in another one."""
+    """First the groups that strike alone. Then without end: all faults in random order, again and
+    again."""
     chance = random.Random(seed)
-    at = quiet_until = 0.0
+    at = QUIET_SECONDS if alone else 0.0
+    for name in alone:
+        kind, target = chance.choice([fault for fault in faults if group(*fault) == name])
+        seconds = _lasts(kind, chance)
+        yield Fault(round(at, 3), kind, target, seconds)
+        at += seconds + QUIET_SECONDS
     while True:
         deck = list(faults)
         chance.shuffle(deck)
         for kind, target in deck:
-            seconds = chance.uniform(*LASTS[kind]) if kind in LASTS else 0.0
-            luck = chance.random()
-            if luck >= TOGETHER:
+            if chance.random() >= TOGETHER:
                 at += chance.uniform(*pause)
-            alone = luck >= 1 - ALONE
-            at = max(at + (QUIET_SECONDS if alone else 0.0), quiet_until)
-            quiet_until = at + seconds + QUIET_SECONDS if alone else 0.0
-            yield Fault(round(at, 3), kind, target, round(seconds, 3))
+            yield Fault(round(at, 3), kind, target, _lasts(kind, chance))
+
+
+def _lasts(kind: str, chance: random.Random) -> float:
+    return round(chance.uniform(*LASTS[kind]), 3) if kind in LASTS else 0.0

@@ -35,7 +35,7 @@ class Log:
     struck: list[Struck] = field(default_factory=list)
     findings: list[Findings] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    restarts: dict[str, int] = field(default_factory=dict)
+    restarts: Counter[str] = field(default_factory=Counter)
     left_out: list[str] = field(default_factory=list)
 
     @property
@@ -62,7 +62,7 @@ class Log:
             "faults_by_kind": dict(Counter(s.fault.group for s in self.struck).most_common()),
             "recovery_s": {group: _spread(found) for group, found in sorted(measured.items())},
             "recovery_not_measured": sum(s.recovery is None for s in self.struck),
-            "restarts": self.restarts,
+            "restarts": dict(self.restarts),
             "left_out": self.left_out,
             "problems": self.problems + told,
         }
@@ -126,6 +126,7 @@ async def storm(
     say(f"run {run}: {plan.tasks:,} tasks at {pace:,.0f}/s, all schedulers, learning")
     striker = Striker(arena, run, say)
     log.storms += 1
+    before = arena.restarts
     try:
         await striker.storm(schedule, plan.seconds)
         say("the storm is over; waiting for the run")
@@ -142,4 +143,4 @@ async def storm(
     finally:
         log.struck += striker.struck
         log.problems += striker.problems
-        log.restarts = arena.restarts
+        log.restarts += arena.restarts - before

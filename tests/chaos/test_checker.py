@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
 from shared.settings import Settings
+from shared.spec import RunSpec
 from shared.store.client import Store
 from tests.chaos.checker import check
 from tests.chaos.clickhouse import ClickHouse
@@ -51,6 +55,36 @@ def test_a_whole_run_is_found_whole_however_it_is_read(runs: StoredRuns, chunk: 
     assert_found(findings, counts=(0, 0, 0), said=[])
     assert (findings.tasks, findings.results) == (TASKS, 3 * TASKS)
     assert findings.problems == []
+
+
+@pytest.mark.parametrize(
+    "physics",
+    [
+        {"split": "overlapped", "memory_policy": "page", "cost_model": "electricity"},
+        {"memory_policy": "fail", "size_exponent": 1.3},
+    ],
+)
+def test_every_reading_of_the_physics_is_known(runs: StoredRuns, physics: dict[str, Any]) -> None:
+    run = f"other-{physics['memory_policy']}"
+    spec = {**SPEC.model_dump(), "physics": physics, "cluster": {"gpu_memory_mb": 500}}
+    store_run(runs.store._settings, run, RunSpec.parse(spec))
+    assert_found(check(runs.clickhouse, run), counts=(0, 0, 0), said=[])
+    (row,) = runs.clickhouse.rows(
+        "SELECT max(gpu_fraction * memory_required) AS most, countIf(status = 'failed') AS failed "
+        f"FROM scheduler_results INNER JOIN tasks USING (run, task_id) WHERE run = '{run}'"
+    )
+    assert row["most"] > 500
+    assert (int(row["failed"]) > 0) == (physics["memory_policy"] == "fail")
+
+
+def test_the_checker_has_no_code_of_the_product() -> None:
+    looking = "import tests.chaos.checker, sys; print(*sys.modules, sep='\\n')"
+    loaded = subprocess.run(
+        [sys.executable, "-c", looking], capture_output=True, text=True, check=True
+    )
+    assert "tests.chaos.equations" in loaded.stdout
+    ours = {name.partition(".")[0] for name in loaded.stdout.splitlines()}
+    assert not ours & {"shared", "services", "deploy"}
 
 
 def test_two_runs_of_one_spec_are_alike_whatever_their_batches(runs: StoredRuns) -> None:

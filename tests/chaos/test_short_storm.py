@@ -9,6 +9,7 @@ import pytest
 from tests.chaos.arena import stormy
 from tests.chaos.faults import CUT, ERRORS, FREEZE, KILL, Fault
 from tests.chaos.storm import EVERYBODY, Log, Plan, storm, undisturbed
+from tests.leaks import files_with_secrets
 
 KILLED = (
     "nats",
@@ -52,3 +53,4 @@ async def test_nothing_is_lost_doubled_or_different_when_everything_is_killed(
     assert summary["tasks"] == PLAN.tasks
     assert summary["results_checked"] == PLAN.tasks * len(EVERYBODY)
     assert set(summary["restarts"]) >= set(KILLED)
+    assert files_with_secrets(tmp_path / "data") == []

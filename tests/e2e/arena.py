@@ -19,6 +19,9 @@ import psutil
 from deploy.local.arena import find
 from services.cli.client import settings_of
 from shared.tls import client_context
+from tests.chaos.checker import check
+from tests.chaos.clickhouse import ClickHouse
+from tests.chaos.findings import Findings
 from tests.counting import COUNTED
 
 HYBRID = str(Path(sys.executable).parent / "hybrid")
@@ -138,6 +141,22 @@ class ArenaProcess:
 
     def fingerprints(self, run: str) -> list[dict[str, Any]]:
         return self.sql(FINGERPRINT.format(run=run))
+
+    def findings(self, run: str, reference: str) -> Findings:
+        """What the checker finds in a run that is over, beside an undisturbed one of its spec."""
+        state = f"SELECT state FROM runs FINAL WHERE run = '{run}'"
+        # The bus knows of the end before the store does.
+        self.wait_for(run, lambda _: self.sql(state) == [{"state": "completed"}])
+        running = find(self.folder)
+        assert running is not None
+        settings, password = settings_of(running), running.secrets.analyst
+        tables = ClickHouse(
+            settings.clickhouse_url, "analyst", password, settings.clickhouse_database
+        )
+        try:
+            return check(tables, run, reference=reference, rules=RULES)
+        finally:
+            tables.close()
 
     def logged(self, text: str) -> list[str]:
         """Lines of its processes' logs that have this in them, however it is written."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.arena import ArenaProcess
+from tests.leaks import files_with_secrets
 
 
 @pytest.fixture(scope="package")
@@ -15,6 +16,7 @@ def shared_arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArenaProc
     yield started
     assert started.stop() == 0
     assert started.logged("permissions violation") == []
+    assert files_with_secrets(started.folder) == []
 
 
 @pytest.fixture(scope="module")
@@ -24,3 +26,4 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArenaProcess]:
     yield started
     assert started.stop() == 0
     assert started.logged("permissions violation") == []
+    assert files_with_secrets(started.folder) == []

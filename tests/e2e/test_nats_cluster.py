@@ -20,6 +20,8 @@ async def test_a_node_then_the_leader_then_all_are_killed_and_nothing_is_lost_or
     arena = ArenaProcess(tmp_path / "data", "--idle", "--nats-nodes", "3")
     try:
         cluster = Cluster(arena)
+        reference = arena.start_run(tasks=TASKS, pace="max", seed=5)
+        arena.complete(reference, 240)
         run = arena.start_run(tasks=TASKS, pace=150, seed=5)
         arena.wait_for(run, lambda status: status["tasks_processed"] > 100)
         for leader in (False, True):
@@ -29,6 +31,7 @@ async def test_a_node_then_the_leader_then_all_are_killed_and_nothing_is_lost_or
             cluster.kill(name)
         assert arena.complete(run, 240)["tasks_processed"] == TASKS
         assert exactly_once(arena, run, TASKS), arena.counted(run)
+        assert arena.findings(run, reference).problems == []
         # The nodes that were killed have everything again.
         await cluster.whole()
     finally:

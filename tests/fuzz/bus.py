@@ -7,12 +7,14 @@ What a message becomes:
 - what can still be read after a mutation is a forgery that only rights can prevent. It is sent to a
   run that has been stopped, and never to the one that is watched;
 - `rejected.*` is where garbage belongs, and nobody reads it but people;
-- models are read by workers, which refuse what does not match its hash and say so in an event;
+- models are read by workers, which refuse what is not signed or does not match its hash, and say so
+  in an event;
 - a roll call is answered whatever it says; who asks for a rollback is told what is wrong.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,9 +22,10 @@ from random import Random
 
 from nats.aio.client import Client
 
-from shared import subjects
+from shared import models, signing, subjects
+from shared.errors import ModelRefused
 from shared.events import Event
-from shared.models import FOREST, MANIFEST
+from shared.models import FOREST, MANIFEST, SIGNATURE
 from tests.fuzz.mutate import headers, is_readable, mutated
 
 # Where letters come from, by the first token of a subject.
@@ -34,6 +37,7 @@ STREAMS = {
     "$KV": subjects.RUNS_STREAM,
 }
 STRANGER = "nobody-knows"  # a run that is in no book
+STRANGERS_KEY = "01" * 32
 KEPT = 100  # readable forgeries of decisions: a batch that never comes due waits for ever
 
 
@@ -45,6 +49,9 @@ class Seeds:
     stopped: str
     batches: dict[str, list[bytes]]  # by subject
     record: bytes
+    model: bytes  # of the run that is watched, as it was shipped
+    manifest: str
+    key: str  # with which it was signed
 
 
 @dataclass
@@ -64,6 +71,7 @@ class Bombardment:
         self._seeds = seeds
         self._random = Random(seed)
         self.sent = Sent()
+        self.forged: set[str] = set()  # hashes of models for the worker of the run that is watched
 
     def stream_messages(self, count: int) -> Iterator[tuple[str, bytes, dict[str, str] | None]]:
         """For the streams that services read: what a reader must put aside, or may take."""
@@ -75,17 +83,47 @@ class Bombardment:
         for number in range(count):
             yield self._record(number)
 
+    def model_messages(self, count: int) -> Iterator[tuple[str, bytes, dict[str, str] | None]]:
+        """A shipped model with its manifest, its signature or its body changed."""
+        given = self._seeds
+        public_key = signing.public_key(given.key)
+        signature = signing.sign(given.key, given.manifest)
+        while self.sent.unreadable["models"] < count:
+            run = self._random.choice((given.live, given.live, given.live, "x"))
+            subject = subjects.model(run, self._random.choice((FOREST, FOREST, "rl_agent", "x")))
+            body, manifest, signed = given.model, given.manifest, signature
+            what = self._random.choice(("body", "signature", "manifest", "signed manifest", "all"))
+            if what == "body":
+                body = mutated(body, self._random)
+            elif what == "signature":
+                signed = self._text(signed)
+            elif what == "all":  # nothing is wrong with it but who made it
+                newer = {"version": self._random.randint(2, 10**6)}
+                manifest = json.dumps(json.loads(manifest) | newer)
+                signed = self._random.choice((signed, signing.sign(STRANGERS_KEY, manifest), ""))
+            else:
+                manifest = self._text(manifest)
+                if what == "signed manifest":  # so that it is looked at
+                    signed = signing.sign(given.key, manifest)
+            forged = {MANIFEST: manifest, SIGNATURE: signed}
+            try:
+                models.read(subject, forged, body, public_key=public_key)
+            except ModelRefused:
+                _, _, more = self._note(subject, body, readable=False)
+                if subject == subjects.model(given.live, FOREST):
+                    self.forged.add(models.digest(body))
+                yield subject, body, {**(more or {}), **forged}
+
+    def _text(self, said: str) -> str:
+        """Changed, and still fit for a header, which ends with its line."""
+        text = mutated(said.encode(), self._random).decode(errors="replace")
+        return "".join(letter if letter.isprintable() else "?" for letter in text).strip()
+
     def other_messages(self, count: int) -> Iterator[tuple[str, bytes, dict[str, str] | None]]:
         """For everybody else."""
         for number in range(count):
             body = mutated(b"a dead letter", self._random)
             yield self._note(f"rejected.x{number % 5}", body, readable=False)
-        for _ in range(count):
-            name = self._random.choice((FOREST, "rl_agent", "x"))
-            body = mutated(b"\x08\x0a\x12\x07skl2onnx", self._random)
-            manifest = {MANIFEST: mutated(b'{"version": 1}', self._random).hex()}
-            subject = subjects.model(self._random.choice((self._seeds.live, "x")), name)
-            yield (*self._note(subject, body, readable=False)[:2], manifest)
         for subject in (subjects.ROLL_CALL, subjects.ROLLBACK):
             asked = b'{"run": "x", "name": "hybrid_ml", "version": 1}'
             for _ in range(count):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import requests
@@ -30,26 +31,30 @@ CHECKS = [
     content_type_conformance,
     response_schema_conformance,
 ]
-
+NEEDS_TRAINER = "POST /api/models/{run}/{name}/rollback"
 
 schemathesis.openapi.media_type(ARROW_STREAM, binary(max_size=2000))
 
 
 def bombard(
-    address: str, known: dict[str, Any], calls: int, number: int
+    address: str, known: dict[str, Any], calls: int, least: int, number: int
 ) -> tuple[Counter[str], list[str]]:
     """Make calls; says how many of each, and what was wrong with which.
 
     `known` has parameters of paths that lead somewhere: each is used as often as made-up ones.
+    Some calls have little to vary, so all are made again until there are `least` of them.
     """
     schema = schemathesis.openapi.from_url(f"{address}/openapi.json")
     made: Counter[str] = Counter()
     wrong: list[str] = []
     with requests.Session() as session:
-        for found in schema.get_all_operations():
-            operation = found.ok()
-            for strategy in _strategies(operation, known):
-                _try(strategy, session, made, wrong, calls, number)
+        operations = [found.ok() for found in schema.get_all_operations()]
+        for again in count():
+            for operation in operations:
+                for strategy in _strategies(operation, known):
+                    _try(strategy, session, made, wrong, calls, number + again)
+            if made.total() >= least:
+                break
     return made, wrong
 
 
@@ -81,8 +86,10 @@ def _try(
     def call(case: Case) -> None:
         made[case.operation.label] += 1
         response = case.call(session=session, timeout=60)
-        if response.status_code >= 500 and not _says_who_is_away(response):
-            wrong.append(f"{case.as_curl_command()[:500]} -> {response.status_code}")
+        if response.status_code >= 500 and not _says_who_is_away(case, response):
+            wrong.append(
+                f"{case.as_curl_command()[:500]} -> {response.status_code}: {response.text[:300]}"
+            )
         try:
             case.validate_response(response, checks=CHECKS)
         except FailureGroup as group:
@@ -93,7 +100,8 @@ def _try(
         call()
 
 
-def _says_who_is_away(response: Any) -> bool:
-    """503 is right when a part of the arena does not answer; here that is the trainer."""
+def _says_who_is_away(case: Case, response: Any) -> bool:
+    """503 is right where a part of the arena is needed that is not there: the trainer."""
     kind = response.headers.get("content-type", [""])[0]
-    return response.status_code == 503 and kind == "application/problem+json"
+    asked_it = case.operation.label == NEEDS_TRAINER
+    return asked_it and response.status_code == 503 and kind == "application/problem+json"

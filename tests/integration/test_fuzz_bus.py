@@ -10,14 +10,19 @@ from typing import Any
 
 import httpx
 import nats
+import numpy as np
 import pytest
 import websockets
+from pydantic import SecretStr
 
-from shared import batches, subjects
+from services.trainer import forest
+from shared import batches, models, signing, subjects
 from shared.deadletters import Filter, LetterBox
 from shared.models import FOREST
 from shared.runs import RunRecord, RunState
+from shared.spec import RunSpec
 from shared.tasks import Decisions
+from shared.workload import Cursor, generate
 from tests.e2e.arena import FINGERPRINT
 from tests.fuzz import amount
 from tests.fuzz.bus import STREAMS, Bombardment, Seeds, publish_all
@@ -25,9 +30,15 @@ from tests.fuzz.mutate import mutated
 from tests.integration import nats_server
 from tests.integration.arena import Arena, eventually
 from tests.integration.gateway import serving
+from tests.integration.shipping import manifest_of
 from tests.integration.watching import watching
 
 SCHEDULERS = ["greedy", "oracle"]
+SUBJECTS = {*STREAMS, "models", "rejected", subjects.ROLL_CALL, subjects.ROLLBACK}
+KEY = signing.new_key()
+VERSION = 1  # the only model that was ever shipped
+# If there is a trainer, it ships nothing of its own.
+UNTAUGHT = {"pretrain_tasks": 0, "forest": {"retrain_every": 10**9}}
 # Readers are slow beside a flood, and the machine may be busy.
 PATIENCE = 120 + amount.MESSAGES / 4
 
@@ -37,7 +48,20 @@ def spec(**more: Any) -> dict[str, Any]:
     return {"schedulers": SCHEDULERS, "seed": 7, "tasks": 200 + 2 * amount.MESSAGES, **more}
 
 
-async def seeds(arena: Arena, live: RunRecord, stopped: RunRecord) -> Seeds:
+async def ship(arena: Arena, run: RunRecord) -> tuple[bytes, str]:
+    """A model as the trainer would ship it; gives it and its manifest."""
+    tree = RunSpec.parse({"learning": {"forest": {"trees": 1}}})
+    tasks, _ = generate(tree, Cursor(), 10)
+    body = forest.fit(forest.Labelled(tasks, np.full(10, 0.25)), tree)
+    manifest = manifest_of(body, VERSION, run.run)
+    arena.bus.settings = arena.bus.settings.model_copy(update={"model_key": SecretStr(KEY)})
+    await models.ship(arena.bus, manifest, body, after=0)
+    return body, manifest.model_dump_json()
+
+
+async def seeds(
+    arena: Arena, live: RunRecord, stopped: RunRecord, model: tuple[bytes, str]
+) -> Seeds:
     """Real messages of both runs."""
     found: dict[str, list[bytes]] = {}
     for run in (live, stopped):
@@ -47,14 +71,23 @@ async def seeds(arena: Arena, live: RunRecord, stopped: RunRecord) -> Seeds:
         ):
             bodies = [message.data for message in await arena.messages(stream, subject)]
             found[subject] = bodies[-3:]
-    return Seeds(live.run, stopped.run, found, live.model_dump_json().encode())
+    return Seeds(live.run, stopped.run, found, live.model_dump_json().encode(), *model, KEY)
 
 
 def fingerprints(arena: Arena, run: RunRecord) -> list[dict[str, Any]]:
-    return arena.store.query(FINGERPRINT.format(run=run.run))
+    """Of those whose decisions do not depend on when a model comes."""
+    found = arena.store.query(FINGERPRINT.format(run=run.run))
+    return [row for row in found if row["scheduler"] != FOREST]
 
 
-async def say_anything(http: httpx.AsyncClient, run: str, count: int) -> None:
+def versions(arena: Arena, run: RunRecord) -> set[int]:
+    """Of the models that decided in the run."""
+    query = "SELECT DISTINCT model_version AS version FROM scheduler_results WHERE run = '{}' "
+    found = arena.store.query(query.format(run.run) + f"AND scheduler = '{FOREST}'")
+    return {int(row["version"]) for row in found}
+
+
+async def say_anything(http: httpx.AsyncClient, run: str, count: int) -> int:
     """A client of the WebSocket that talks nonsense, and is still told how the race stands."""
     random = Random(amount.SEED)
     said = 0
@@ -74,6 +107,7 @@ async def say_anything(http: httpx.AsyncClient, run: str, count: int) -> None:
     async with watching(http, run) as watcher:
         said_first = await watcher.next()
         assert said_first.get("run") == run, said_first
+    return said
 
 
 @pytest.mark.timeout(180 + 10 * PATIENCE)
@@ -81,9 +115,8 @@ async def test_garbage_on_every_subject_changes_no_result(full_arena: Arena) -> 
     amount.announce()
     arena = full_arena
     await arena.schedulers(*SCHEDULERS)
+    await arena.start("scheduler", policy=FOREST, model_public_key=signing.public_key(KEY))
     others = ("trainer",) if amount.LARGE else ()  # it takes seconds to start
-    if amount.LARGE:
-        await arena.schedulers(FOREST)
     for name in ("simulator", "recorder", "generator", *others):
         await arena.start(name)
     quiet = await arena.run(**spec())
@@ -92,19 +125,20 @@ async def test_garbage_on_every_subject_changes_no_result(full_arena: Arena) -> 
     assert [row["tasks"] for row in expected] == [quiet.spec.tasks] * len(SCHEDULERS)
 
     stopped = await arena.run(**spec(tasks=100_000, pace=200))
-    live = await arena.run(**spec(pace=100))
+    live = await arena.run(**spec(pace=100, schedulers=[*SCHEDULERS, FOREST], learning=UNTAUGHT))
+    model = await ship(arena, live)
 
     async def under_way() -> bool:
         counts = [
             await arena.count_of(subjects.RESULTS, subjects.results(run.run, "greedy"))
             for run in (live, stopped)
         ]
-        return min(counts) > 0
+        return min(counts) > 0 and VERSION in versions(arena, live)
 
     await eventually(under_way, seconds=PATIENCE)
     await arena.runs.move(stopped.run, RunState.STOPPED)
     # Decisions are gone as soon as they are simulated: a worker's are made from the tasks.
-    given = await seeds(arena, live, stopped)
+    given = await seeds(arena, live, stopped, model)
     given.batches |= await decisions(arena, given)
     bombardment = Bombardment(given, amount.SEED)
 
@@ -113,8 +147,16 @@ async def test_garbage_on_every_subject_changes_no_result(full_arena: Arena) -> 
     )
     before = (await arena.stream.stream_info(subjects.REJECTED)).state.last_seq
     async with serving(arena.settings) as http:
+        await publish_all(client, bombardment.model_messages(amount.MESSAGES))
+
+        async def refused() -> bool:
+            told = await arena.count_of(subjects.EVENTS, subjects.event("model_refused"))
+            return told >= len(bombardment.forged) > amount.MESSAGES // 20
+
+        await eventually(refused, "forged models refused", seconds=PATIENCE)
         await publish_all(client, bombardment.stream_messages(amount.MESSAGES))
-        garbage = Counter({STREAMS[kind]: n for kind, n in bombardment.sent.unreadable.items()})
+        unreadable = bombardment.sent.unreadable
+        garbage = Counter({stream: unreadable[kind] for kind, stream in STREAMS.items()})
 
         async def put_aside() -> bool:
             state = (await arena.stream.stream_info(subjects.REJECTED)).state
@@ -124,16 +166,17 @@ async def test_garbage_on_every_subject_changes_no_result(full_arena: Arena) -> 
 
         await eventually(put_aside, f"{garbage} as letters", seconds=PATIENCE)
         await publish_all(client, bombardment.other_messages(amount.MESSAGES))
-        await say_anything(http, live.run, amount.MESSAGES)
+        said = await say_anything(http, live.run, amount.MESSAGES)
         assert (await http.get("/api/rejected", params={"limit": 500})).status_code == 200
         assert (await http.get("/api/health")).status_code == 200
     await client.close()
-    for kind, count in sorted(bombardment.sent.all.items()):
-        print(f"{count:7} {kind} ({bombardment.sent.readable[kind]} of them still readable)")
-    print(f"{amount.MESSAGES:7} WebSocket")
+    amount.tell("messages", {**bombardment.sent.all, "WebSocket": said})
+    assert set(bombardment.sent.all) == SUBJECTS
+    assert min(said, *bombardment.sent.all.values()) >= amount.MESSAGES
 
     await arena.completed(live, seconds=PATIENCE)
     assert fingerprints(arena, live) == expected
+    assert versions(arena, live) <= {0, VERSION}  # 0: before the model had come
     after = await arena.run(**spec())
     await arena.completed(after, seconds=PATIENCE)
     assert fingerprints(arena, after) == expected

@@ -174,6 +174,7 @@ async def test_purging(arena: Arena, http: httpx.AsyncClient) -> None:
     assert_problem(await http.delete("/api/rejected"), 422, "up_to")
     assert await purge(up_to=99, subject="results.*.greedy") == {"purged": 3, "complete": True}
     assert await numbers(http) == [7, 6, 5, 4]
+    assert_problem(await http.delete("/api/rejected/1"), 404, "no dead letter 1")
     assert await purge(up_to=99, service="recorder") == {"purged": 2, "complete": True}
     assert await numbers(http) == [7, 6]
     assert await purge(up_to=6) == {"purged": 1, "complete": True}

@@ -3,8 +3,8 @@
     python -m tests.upgrade.record tests/upgrade/0.1
 
 Run once for each version, before its release, with that version's code: newer ones are tested
-against the files. A short run goes through real services; every message that
-it left on the bus, and every table, is written as it is.
+against the files (see test_messages.py, test_bus.py and test_tables.py). A short run goes through
+real services; every message that it left on the bus, and every table, is written as it is.
 """
 
 from __future__ import annotations
