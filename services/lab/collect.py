@@ -5,6 +5,7 @@ ClickHouse does the adding up; only the tasks' three columns come over whole, fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -75,11 +76,17 @@ LOOKED_THROUGH = 20_000
 
 
 def collect(
-    store: Store, experiment: Experiment, variant: str, seed: int, run: str
+    store: Store,
+    experiment: Experiment,
+    variant: str,
+    seed: int,
+    run: str,
+    schedulers: Sequence[str],
 ) -> dict[str, pa.Table]:
-    """Every table's rows for one run. Refuses a run that lacks a result or has one twice."""
+    """Every table's rows for one run of these schedulers. Refuses a run that lacks a result or has
+    one twice."""
     spec = experiment.run_spec(variant, seed)
-    found = _Run(store, run, experiment, spec)
+    found = _Run(store, run, experiment, spec, schedulers)
     which = {"variant": variant, "seed": seed}
     return {
         "outcomes": _table(tables.OUTCOMES, found.outcomes(), which | {"run": run}),
@@ -99,8 +106,16 @@ def _table(schema: pa.Schema, rows: pa.Table, constants: dict[str, Any]) -> pa.T
 
 
 class _Run:
-    def __init__(self, store: Store, run: str, experiment: Experiment, spec: RunSpec) -> None:
+    def __init__(
+        self,
+        store: Store,
+        run: str,
+        experiment: Experiment,
+        spec: RunSpec,
+        schedulers: Sequence[str],
+    ) -> None:
         self._store, self._spec, self._experiment = store, spec, experiment
+        self._schedulers = schedulers
         self._asked = {"run": run, "first": experiment.judge_from}
         self._run = run
 
@@ -125,6 +140,11 @@ class _Run:
 
     def _check(self, rows: pa.Table) -> None:
         expected = self._experiment.tasks - self._experiment.judge_from
+        missing = sorted(set(self._schedulers) - set(rows.column("scheduler").to_pylist()))
+        if missing:
+            raise ArenaError(
+                f"run {self._run}: ClickHouse has no judged results of {', '.join(missing)}"
+            )
         for row in rows.select(["scheduler", "tasks", "distinct_tasks"]).to_pylist():
             if not row["tasks"] == row["distinct_tasks"] == expected:
                 raise ArenaError(

@@ -71,7 +71,9 @@ class Runner:
             entry.seconds = round(detail["updated_at"] - detail["created_at"], 3)
             entry.tasks_per_s = round(experiment.tasks / max(entry.seconds, 1e-3), 1)
             entry.spec = detail["spec"]
-            found = collect(self._store, experiment, variant, seed, entry.run)
+            found = collect(
+                self._store, experiment, variant, seed, entry.run, entry.spec["schedulers"]
+            )
             self._folder.keep(entry, found)
         self._tell(Progress(len(places), len(places), "", 0, experiment.tasks))
 
