@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from services.cli.client import connect, settings
+from services.cli.client import connect, settings_beside
 from services.cli.conduct import clear, embedded, on_arena
 from services.cli.options import DataDir, Json, Url
 from services.cli.output import err, explained, fail, out, plain, print_json
@@ -74,8 +74,9 @@ def run(
 ) -> None:
     """Run an experiment and write its report.
 
-    Brings up an arena of its own, unless --url or --data-dir names a running one. Ctrl-C loses
-    nothing: what was done is kept, and --resume goes on.
+    Brings up an arena of its own, unless --url or --data-dir names a running one. With --url the
+    results are read from that arena's ClickHouse, which HYBRID_CLICKHOUSE_URL, _USER, _PASSWORD
+    and _DATABASE name. Ctrl-C loses nothing: what was done is kept, and --resume goes on.
 
     Examples: `hybrid experiment run shift`, `hybrid experiment run heavy --seeds 3`,
     `hybrid experiment run heavy --tasks 1000000 --seeds 1 --pace max`,
@@ -106,7 +107,7 @@ def run(
             folder = Folder.create(where, wanted, journal)
         try:
             if remote:
-                store = Store(settings(data_dir))
+                store = Store(settings_beside(url, data_dir))
                 peaks = on_arena(folder, connect(url, data_dir), store, quiet=json)
             else:
                 peaks = asyncio.run(embedded(folder, quiet=json))

@@ -22,11 +22,18 @@ from services.lab.journal import Entry, Folder
 from services.lab.writing import replace_text
 from shared.errors import ArenaError, Unavailable
 from shared.gateway import Gateway, Refused
-from shared.store.client import Store
+from shared.store.client import Store, StoreError
 
 LOOK_SECONDS = 0.25
 # So long an arena may be away (restarted, say) before the experiment gives up on it.
 PATIENCE_SECONDS = 120.0
+# The recorder has noted a run long before that.
+NOTED_SECONDS = 15.0
+
+WRONG_STORE = (
+    "set HYBRID_CLICKHOUSE_URL, HYBRID_CLICKHOUSE_USER, HYBRID_CLICKHOUSE_PASSWORD and "
+    "HYBRID_CLICKHOUSE_DATABASE to those of this arena, or use --data-dir for a local one"
+)
 
 
 class Interrupted(ArenaError):
@@ -59,6 +66,7 @@ class Runner:
     def run(self) -> None:
         experiment = self._folder.experiment
         places = list(experiment.runs())
+        self._check_store()
         self._check_competitors()
         for number, (variant, seed) in enumerate(places):
             entry = self._folder.journal.entry(variant, seed)
@@ -76,6 +84,29 @@ class Runner:
             )
             self._folder.keep(entry, found)
         self._tell(Progress(len(places), len(places), "", 0, experiment.tasks))
+
+    def _check_store(self) -> None:
+        """Results are read from ClickHouse itself: it must be the one that this arena fills."""
+        problem = self._store.ping()
+        if problem is not None:
+            raise ExperimentError(f"ClickHouse does not answer ({problem}): {WRONG_STORE}")
+        listed = self._patiently(partial(self._gateway.get, "/api/runs", limit=20))
+        runs = [run["run"] for run in listed]
+        deadline = time.monotonic() + NOTED_SECONDS
+        while runs and not self._knows(runs):
+            if time.monotonic() > deadline:
+                raise ExperimentError(f"ClickHouse knows no run of this arena: {WRONG_STORE}")
+            self._pause()
+
+    def _knows(self, runs: list[str]) -> bool:
+        try:
+            found = self._store.query(
+                "SELECT count() AS known FROM runs WHERE run IN {runs:Array(String)}",
+                {"runs": runs},
+            )
+        except StoreError:  # not even the table
+            return False
+        return bool(found[0]["known"])
 
     def _check_competitors(self) -> None:
         """Ask the arena to check every variant's spec before the first run is started."""
