@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 
 from services.lab import tables
 from services.lab.experiment import Experiment
+from services.lab.recovery import recovered_after
 from shared.bound import arrival_bound, cluster_bound
 from shared.errors import ArenaError
-from shared.physics import Floats, cpu_seconds, gpu_seconds
+from shared.physics import cpu_seconds, gpu_seconds
 from shared.spec import RunSpec
 from shared.store.client import Store
 from shared.store.tasks import read_tasks
@@ -25,9 +26,6 @@ STRETCHES = 200
 SAMPLED_TASKS = 5000
 DRAWN_TASKS = 300
 LEVELS = np.linspace(0.0, 1.0, 201)
-
-# Back within so much of the Oracle over so many tasks: recovered.
-NEAR, NEAR_OVER = 1.1, 50
 
 RESULTS = "FROM scheduler_results FINAL WHERE run = {run:String}"
 JUDGED = RESULTS + " AND task_id >= {first:Int64}"
@@ -211,11 +209,3 @@ class _Run:
 
     def models(self) -> pa.Table:
         return self._ask(MODELS)
-
-
-def recovered_after(spent: Floats, oracle: Floats) -> int | None:
-    """Tasks until a scheduler is near the Oracle over the next ones; None: it never is."""
-    window = np.ones(min(NEAR_OVER, len(oracle)))
-    ratio = np.convolve(spent, window, "valid") / np.convolve(oracle, window, "valid")
-    near = np.flatnonzero(ratio <= NEAR)
-    return int(near[0]) if len(near) else None

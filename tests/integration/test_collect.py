@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from services.lab.collect import collect, recovered_after
+from services.lab.collect import collect
 from services.lab.experiment import Experiment, parse
+from services.lab.recovery import recovered_after
 from services.lab.tables import TABLES
 from shared.errors import ArenaError
 from shared.store.client import Store
