@@ -95,7 +95,8 @@ def run(
             if folder.complete:
                 _report_again(folder, json)
                 return
-            if remote != (folder.journal.arena != "embedded"):
+            here = connect(url, data_dir).url if remote else "embedded"
+            if here != folder.journal.arena:
                 fail(f"{resume} was started on this arena: {folder.journal.arena}; say the same")
         else:
             assert name is not None
@@ -231,6 +232,6 @@ def _say(folder: Path, written: list[str], json: bool) -> None:
         print_json({"folder": str(folder), "files": written})
         return
     for file in written:
-        if Path(file).name in ("report.html", "report.pdf"):
+        if Path(file).suffix in (".html", ".pdf"):
             out.print(plain(file), soft_wrap=True)
     err.print(f"figures and data are in [bold]{plain(str(folder))}[/]", soft_wrap=True)
