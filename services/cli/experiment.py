@@ -109,9 +109,9 @@ def run(
         try:
             if remote:
                 store = Store(settings_beside(url, data_dir))
-                peaks = on_arena(folder, connect(url, data_dir), store, quiet=json)
+                on_arena(folder, connect(url, data_dir), store, quiet=json)
             else:
-                peaks = asyncio.run(embedded(folder, quiet=json))
+                asyncio.run(embedded(folder, quiet=json))
         except Interrupted:
             again = f"hybrid experiment run --resume {shlex.quote(str(folder.path))}"
             if remote:
@@ -119,7 +119,7 @@ def run(
             note = f"interrupted; what was done is kept. Go on with: [bold]{plain(again)}[/]"
             err.print(note, soft_wrap=True)
             raise typer.Exit(130) from None
-        finish(folder, peaks)
+        finish(folder)
         _write_report(folder.path, json)
 
 
@@ -211,7 +211,7 @@ def _report_again(folder: Folder, json: bool) -> None:
     """Every run is done, so no arena is needed; what was measured with the runs stays as it is."""
     err.print("every run is done, the report is written again")
     if not (folder.path / "provenance.json").exists():  # it was killed right before
-        finish(folder, {})
+        finish(folder)
     clear(folder)
     _write_report(folder.path, json)
 

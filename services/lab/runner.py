@@ -27,6 +27,8 @@ from shared.store.client import Store, StoreError
 LOOK_SECONDS = 0.25
 # So long an arena may be away (restarted, say) before the experiment gives up on it.
 PATIENCE_SECONDS = 120.0
+# Where nothing has come for so long, people want to know why.
+STILL_SECONDS = 30.0
 # The recorder has noted a run long before that.
 NOTED_SECONDS = 15.0
 
@@ -49,6 +51,7 @@ class Progress:
     label: str
     processed: int
     tasks: int
+    note: str = ""  # what seems to hold it up
 
 
 class Runner:
@@ -154,9 +157,14 @@ class Runner:
 
     def _wait(self, run: str, reached: Progress) -> dict[str, Any]:
         """Until every task has a stored result from every scheduler."""
+        moved = time.monotonic()
         while True:
             status = self._patiently(lambda: self._gateway.get("/api/status", run=run))
-            self._tell(replaced(reached, processed=status["tasks_processed"]))
+            if status["tasks_processed"] != reached.processed:
+                moved = time.monotonic()
+            reached = replaced(reached, processed=status["tasks_processed"])
+            still = time.monotonic() - moved >= STILL_SECONDS
+            self._tell(replaced(reached, note=held_up_by(status) if still else ""))
             if status["state"] == "stopped":
                 raise ExperimentError(f"run {run} was stopped by somebody")
             if status["state"] == "completed":
@@ -184,8 +192,16 @@ class Runner:
             raise Interrupted("interrupted")
 
 
-def finish(folder: Folder, peaks: dict[str, float]) -> None:
-    """All runs are done: what the report is made from. `peaks` is MB by process."""
+def held_up_by(status: dict[str, Any]) -> str:
+    """The run's state, and who has most to catch up with."""
+    lag = status.get("lag") or {}
+    worst = max(lag, key=lambda name: lag[name], default=None)
+    behind = f"; {worst} is {lag[worst]:,} messages behind" if worst and lag[worst] else ""
+    return f"no progress for a while: the run is {status['state']}{behind}"
+
+
+def finish(folder: Folder) -> None:
+    """All runs are done: what the report is made from."""
     folder.merge()
-    found = provenance.describe(folder.journal, peaks)
+    found = provenance.describe(folder.journal)
     replace_text(folder.path / "provenance.json", json.dumps(found, indent=1) + "\n")
