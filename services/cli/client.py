@@ -43,6 +43,12 @@ def settings(data_dir: Path | None) -> Settings:
     return Settings() if arena is None else settings_of(arena)
 
 
+def settings_beside(url: str | None, data_dir: Path | None) -> Settings:
+    """The same for the arena of a gateway: one that is named by its address need not be the local
+    one, so then the environment alone says where its ClickHouse is."""
+    return Settings() if url is not None and data_dir is None else settings(data_dir)
+
+
 def settings_of(arena: Arena, user: str = "admin") -> Settings:
     values = arena.environment(user)
     return Settings.model_validate(

@@ -25,7 +25,7 @@ from shared.gateway import Gateway
 from shared.store.client import Store
 
 
-async def embedded(folder: Folder, *, quiet: bool) -> dict[str, float]:
+async def embedded(folder: Folder, *, quiet: bool) -> None:
     """On an arena of its own, which lives in the experiment's folder until that is done."""
     stopping = threading.Event()
     loop = asyncio.get_running_loop()
@@ -43,11 +43,11 @@ async def embedded(folder: Folder, *, quiet: bool) -> dict[str, float]:
         )
         await work
     finally:
-        peaks = watch.stop()
+        folder.journal.note_peaks(watch.stop())
+        folder.save()
         with err.status("stopping the arena"):
             await stack.stop()
     clear(folder)
-    return peaks
 
 
 def clear(folder: Folder) -> None:
@@ -70,12 +70,11 @@ def _competitors(experiment: Experiment) -> tuple[str, ...]:
     return tuple(name for name in BUILT_IN if name in wanted) + experiment.plugins
 
 
-def on_arena(folder: Folder, gateway: Gateway, store: Store, *, quiet: bool) -> dict[str, float]:
+def on_arena(folder: Folder, gateway: Gateway, store: Store, *, quiet: bool) -> None:
     stopping = threading.Event()
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, lambda *_: stopping.set())
     _run(folder, gateway, store, stopping=stopping, quiet=quiet)
-    return {}
 
 
 def _run(
@@ -98,11 +97,17 @@ def _teller(folder: Folder, bars: Progress, quiet: bool) -> Callable[[Reached], 
     experiment = folder.experiment
     whole: TaskID = bars.add_task(f"[bold]{experiment.name}", total=1.0, count="")
     told: list[str] = []
+    held_up: list[str] = []
 
     def tell(reached: Reached) -> None:
         share = min(reached.processed / reached.tasks, 1.0)
         count = f"run {min(reached.done + 1, reached.runs)} of {reached.runs}: {reached.label}"
-        bars.update(whole, completed=(reached.done + share) / reached.runs, count=count)
+        note = f" ({reached.note})" if reached.note else ""
+        bars.update(whole, completed=(reached.done + share) / reached.runs, count=count + note)
+        if note and held_up[-1:] != [count]:
+            held_up.append(count)  # once a run is enough
+            if not quiet and not err.is_terminal:
+                err.print(count + note)
         if reached.label and told[-1:] != [reached.label]:
             told.append(reached.label)
             if not quiet and not err.is_terminal:

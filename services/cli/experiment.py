@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from services.cli.client import connect, settings
+from services.cli.client import connect, settings_beside
 from services.cli.conduct import clear, embedded, on_arena
 from services.cli.options import DataDir, Json, Url
 from services.cli.output import err, explained, fail, out, plain, print_json
@@ -74,8 +74,9 @@ def run(
 ) -> None:
     """Run an experiment and write its report.
 
-    Brings up an arena of its own, unless --url or --data-dir names a running one. Ctrl-C loses
-    nothing: what was done is kept, and --resume goes on.
+    Brings up an arena of its own, unless --url or --data-dir names a running one. With --url the
+    results are read from that arena's ClickHouse, which HYBRID_CLICKHOUSE_URL, _USER, _PASSWORD
+    and _DATABASE name. Ctrl-C loses nothing: what was done is kept, and --resume goes on.
 
     Examples: `hybrid experiment run shift`, `hybrid experiment run heavy --seeds 3`,
     `hybrid experiment run heavy --tasks 1000000 --seeds 1 --pace max`,
@@ -94,7 +95,8 @@ def run(
             if folder.complete:
                 _report_again(folder, json)
                 return
-            if remote != (folder.journal.arena != "embedded"):
+            here = connect(url, data_dir).url if remote else "embedded"
+            if here != folder.journal.arena:
                 fail(f"{resume} was started on this arena: {folder.journal.arena}; say the same")
         else:
             assert name is not None
@@ -106,10 +108,10 @@ def run(
             folder = Folder.create(where, wanted, journal)
         try:
             if remote:
-                store = Store(settings(data_dir))
-                peaks = on_arena(folder, connect(url, data_dir), store, quiet=json)
+                store = Store(settings_beside(url, data_dir))
+                on_arena(folder, connect(url, data_dir), store, quiet=json)
             else:
-                peaks = asyncio.run(embedded(folder, quiet=json))
+                asyncio.run(embedded(folder, quiet=json))
         except Interrupted:
             again = f"hybrid experiment run --resume {shlex.quote(str(folder.path))}"
             if remote:
@@ -117,7 +119,7 @@ def run(
             note = f"interrupted; what was done is kept. Go on with: [bold]{plain(again)}[/]"
             err.print(note, soft_wrap=True)
             raise typer.Exit(130) from None
-        finish(folder, peaks)
+        finish(folder)
         _write_report(folder.path, json)
 
 
@@ -209,7 +211,7 @@ def _report_again(folder: Folder, json: bool) -> None:
     """Every run is done, so no arena is needed; what was measured with the runs stays as it is."""
     err.print("every run is done, the report is written again")
     if not (folder.path / "provenance.json").exists():  # it was killed right before
-        finish(folder, {})
+        finish(folder)
     clear(folder)
     _write_report(folder.path, json)
 
@@ -230,6 +232,6 @@ def _say(folder: Path, written: list[str], json: bool) -> None:
         print_json({"folder": str(folder), "files": written})
         return
     for file in written:
-        if Path(file).name in ("report.html", "report.pdf"):
+        if Path(file).suffix in (".html", ".pdf"):
             out.print(plain(file), soft_wrap=True)
     err.print(f"figures and data are in [bold]{plain(str(folder))}[/]", soft_wrap=True)

@@ -43,7 +43,11 @@ def sql(
             "POST",
             where.clickhouse_url,
             content=text.encode(),
-            params={"database": where.clickhouse_database, "default_format": wanted},
+            params={
+                "database": where.clickhouse_database,
+                "default_format": wanted,
+                "readonly": "1",  # whoever the user is: a reader must not drop a table by mistake
+            },
             headers={"X-ClickHouse-User": user, "X-ClickHouse-Key": password},
             timeout=300,
             verify=client_context(trusted) if trusted else True,

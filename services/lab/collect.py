@@ -5,6 +5,7 @@ ClickHouse does the adding up; only the tasks' three columns come over whole, fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ import pyarrow.compute as pc
 
 from services.lab import tables
 from services.lab.experiment import Experiment
+from services.lab.recovery import recovered_after
 from shared.bound import arrival_bound, cluster_bound
 from shared.errors import ArenaError
-from shared.physics import Floats, cpu_seconds, gpu_seconds
+from shared.physics import cpu_seconds, gpu_seconds
 from shared.spec import RunSpec
 from shared.store.client import Store
 from shared.store.tasks import read_tasks
@@ -24,9 +26,6 @@ STRETCHES = 200
 SAMPLED_TASKS = 5000
 DRAWN_TASKS = 300
 LEVELS = np.linspace(0.0, 1.0, 201)
-
-# Back within so much of the Oracle over so many tasks: recovered.
-NEAR, NEAR_OVER = 1.1, 50
 
 RESULTS = "FROM scheduler_results FINAL WHERE run = {run:String}"
 JUDGED = RESULTS + " AND task_id >= {first:Int64}"
@@ -75,11 +74,17 @@ LOOKED_THROUGH = 20_000
 
 
 def collect(
-    store: Store, experiment: Experiment, variant: str, seed: int, run: str
+    store: Store,
+    experiment: Experiment,
+    variant: str,
+    seed: int,
+    run: str,
+    schedulers: Sequence[str],
 ) -> dict[str, pa.Table]:
-    """Every table's rows for one run. Refuses a run that lacks a result or has one twice."""
+    """Every table's rows for one run of these schedulers. Refuses a run that lacks a result or has
+    one twice."""
     spec = experiment.run_spec(variant, seed)
-    found = _Run(store, run, experiment, spec)
+    found = _Run(store, run, experiment, spec, schedulers)
     which = {"variant": variant, "seed": seed}
     return {
         "outcomes": _table(tables.OUTCOMES, found.outcomes(), which | {"run": run}),
@@ -99,8 +104,16 @@ def _table(schema: pa.Schema, rows: pa.Table, constants: dict[str, Any]) -> pa.T
 
 
 class _Run:
-    def __init__(self, store: Store, run: str, experiment: Experiment, spec: RunSpec) -> None:
+    def __init__(
+        self,
+        store: Store,
+        run: str,
+        experiment: Experiment,
+        spec: RunSpec,
+        schedulers: Sequence[str],
+    ) -> None:
         self._store, self._spec, self._experiment = store, spec, experiment
+        self._schedulers = schedulers
         self._asked = {"run": run, "first": experiment.judge_from}
         self._run = run
 
@@ -125,6 +138,11 @@ class _Run:
 
     def _check(self, rows: pa.Table) -> None:
         expected = self._experiment.tasks - self._experiment.judge_from
+        missing = sorted(set(self._schedulers) - set(rows.column("scheduler").to_pylist()))
+        if missing:
+            raise ArenaError(
+                f"run {self._run}: ClickHouse has no judged results of {', '.join(missing)}"
+            )
         for row in rows.select(["scheduler", "tasks", "distinct_tasks"]).to_pylist():
             if not row["tasks"] == row["distinct_tasks"] == expected:
                 raise ArenaError(
@@ -191,11 +209,3 @@ class _Run:
 
     def models(self) -> pa.Table:
         return self._ask(MODELS)
-
-
-def recovered_after(spent: Floats, oracle: Floats) -> int | None:
-    """Tasks until a scheduler is near the Oracle over the next ones; None: it never is."""
-    window = np.ones(min(NEAR_OVER, len(oracle)))
-    ratio = np.convolve(spent, window, "valid") / np.convolve(oracle, window, "valid")
-    near = np.flatnonzero(ratio <= NEAR)
-    return int(near[0]) if len(near) else None

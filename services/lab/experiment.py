@@ -16,8 +16,8 @@ from shared.explain import explain
 from shared.spec import RunSpec, read_mapping
 
 Figure = Literal[
-    "total_time", "makespan", "cost", "energy", "latency", "boxes", "speedup", "regret",
-    "models", "workload", "graph", "sweep", "reference", "recovery",
+    "total_time", "average_time", "makespan", "cost", "energy", "latency", "boxes", "speedup",
+    "regret", "models", "workload", "graph", "sweep", "reference", "recovery",
 ]  # fmt: skip
 
 
@@ -45,6 +45,38 @@ class Reference(Declared):
     notes: str = Field(default="", description="why ours may differ")
 
 
+class Claim(Declared):
+    """Something said of the outcomes beforehand, of one of three kinds. The report says whether it
+    holds."""
+
+    ratio: tuple[str, str] | None = Field(
+        default=None, description="total time of the first over that of the second"
+    )
+    at_least: float | None = Field(default=None, gt=0)
+    at_most: float | None = Field(default=None, gt=0)
+    recovered: str | None = Field(default=None, description="is back near the Oracle")
+    within_tasks: int | None = Field(default=None, ge=0)
+    order: tuple[str, ...] | None = Field(
+        default=None, min_length=2, description="by total time, fastest first"
+    )
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Claim:
+        if [self.ratio, self.recovered, self.order].count(None) != 2:
+            raise ValueError("say one of ratio, recovered and order")
+        bounds = 2 - [self.at_least, self.at_most].count(None)
+        if bounds != (self.ratio is not None):
+            raise ValueError("a ratio has either at_least or at_most, and nothing else has")
+        if (self.within_tasks is None) != (self.recovered is None):
+            raise ValueError("recovered goes with within_tasks")
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The schedulers it is about."""
+        return self.ratio or self.order or tuple(filter(None, (self.recovered,)))
+
+
 class Experiment(Declared):
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
     title: str
@@ -62,6 +94,7 @@ class Experiment(Declared):
         default=(), description="schedulers that the paired tests compare with all others"
     )
     reference: Reference | None = None
+    claims: tuple[Claim, ...] = Field(default=(), description="what the report judges")
     figures: tuple[Figure, ...] = Field(min_length=1)
 
     @field_validator("seeds")
@@ -69,6 +102,8 @@ class Experiment(Declared):
     def _distinct(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
         if len(set(seeds)) != len(seeds):
             raise ValueError("a seed is named twice")
+        if not all(0 <= seed < 2**63 for seed in seeds):
+            raise ValueError("a seed is at least 0 and below 2**63")
         return seeds
 
     @model_validator(mode="after")
@@ -77,7 +112,25 @@ class Experiment(Declared):
             raise ValueError(f"judge_from ({self.judge_from}) leaves none of {self.tasks} tasks")
         for name in self.variants:
             self.run_spec(name, self.seeds[0])
+        self._check_names()
         return self
+
+    def _check_names(self) -> None:
+        """Where every variant says who competes, nobody else can be compared."""
+        named = [self.run_spec(each, self.seeds[0]).schedulers for each in self.variants]
+        if not all(named):
+            return
+        competing = {name for names in named for name in names}
+        asked = {
+            "baseline": (self.baseline,),
+            "compare": self.compare,
+            "reference": tuple(self.reference.total_time) if self.reference else (),
+            "claims": tuple(name for claim in self.claims for name in claim.names),
+        }
+        for field, names in asked.items():
+            absent = sorted(set(names) - competing)
+            if absent:
+                raise ValueError(f"{field}: {', '.join(absent)} not among the schedulers")
 
     def run_spec(self, variant: str, seed: int) -> RunSpec:
         """The spec of one run, checked."""

@@ -41,10 +41,16 @@ class Journal(BaseModel):
     arena: str = Field(description="embedded, or the address of its gateway")
     started_at: str
     entries: list[Entry] = []
+    peaks: dict[str, float] = Field(default={}, description="most MB that each process has had")
 
     def entry(self, variant: str, seed: int) -> Entry | None:
         found = [each for each in self.entries if (each.variant, each.seed) == (variant, seed)]
         return found[0] if found else None
+
+    def note_peaks(self, peaks: dict[str, float]) -> None:
+        """An interrupted experiment has several arenas, one after the other."""
+        for name, mb in peaks.items():
+            self.peaks[name] = max(self.peaks.get(name, 0.0), mb)
 
 
 class Folder:

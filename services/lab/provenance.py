@@ -19,7 +19,7 @@ LIBRARIES = (
 )  # fmt: skip
 
 
-def describe(journal: Journal, peaks: dict[str, float]) -> dict[str, Any]:
+def describe(journal: Journal) -> dict[str, Any]:
     """All that one needs to judge the figures or to make them again."""
     return {
         "command": journal.command,
@@ -32,7 +32,9 @@ def describe(journal: Journal, peaks: dict[str, float]) -> dict[str, Any]:
         "machine": machine(),
         "arena": journal.arena,
         "runs": [entry.model_dump(exclude={"done"}) for entry in journal.entries],
-        "processes": [{"name": name, "peak_mb": round(mb, 1)} for name, mb in peaks.items()],
+        "processes": [
+            {"name": name, "peak_mb": round(mb, 1)} for name, mb in sorted(journal.peaks.items())
+        ],
     }
 
 

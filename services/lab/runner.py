@@ -22,11 +22,20 @@ from services.lab.journal import Entry, Folder
 from services.lab.writing import replace_text
 from shared.errors import ArenaError, Unavailable
 from shared.gateway import Gateway, Refused
-from shared.store.client import Store
+from shared.store.client import Store, StoreError
 
 LOOK_SECONDS = 0.25
 # So long an arena may be away (restarted, say) before the experiment gives up on it.
 PATIENCE_SECONDS = 120.0
+# Where nothing has come for so long, people want to know why.
+STILL_SECONDS = 30.0
+# The recorder has noted a run long before that.
+NOTED_SECONDS = 15.0
+
+WRONG_STORE = (
+    "set HYBRID_CLICKHOUSE_URL, HYBRID_CLICKHOUSE_USER, HYBRID_CLICKHOUSE_PASSWORD and "
+    "HYBRID_CLICKHOUSE_DATABASE to those of this arena, or use --data-dir for a local one"
+)
 
 
 class Interrupted(ArenaError):
@@ -42,6 +51,7 @@ class Progress:
     label: str
     processed: int
     tasks: int
+    note: str = ""  # what seems to hold it up
 
 
 class Runner:
@@ -59,6 +69,7 @@ class Runner:
     def run(self) -> None:
         experiment = self._folder.experiment
         places = list(experiment.runs())
+        self._check_store()
         self._check_competitors()
         for number, (variant, seed) in enumerate(places):
             entry = self._folder.journal.entry(variant, seed)
@@ -71,9 +82,34 @@ class Runner:
             entry.seconds = round(detail["updated_at"] - detail["created_at"], 3)
             entry.tasks_per_s = round(experiment.tasks / max(entry.seconds, 1e-3), 1)
             entry.spec = detail["spec"]
-            found = collect(self._store, experiment, variant, seed, entry.run)
+            found = collect(
+                self._store, experiment, variant, seed, entry.run, entry.spec["schedulers"]
+            )
             self._folder.keep(entry, found)
         self._tell(Progress(len(places), len(places), "", 0, experiment.tasks))
+
+    def _check_store(self) -> None:
+        """Results are read from ClickHouse itself: it must be the one that this arena fills."""
+        problem = self._store.ping()
+        if problem is not None:
+            raise ExperimentError(f"ClickHouse does not answer ({problem}): {WRONG_STORE}")
+        listed = self._patiently(partial(self._gateway.get, "/api/runs", limit=20))
+        runs = [run["run"] for run in listed]
+        deadline = time.monotonic() + NOTED_SECONDS
+        while runs and not self._knows(runs):
+            if time.monotonic() > deadline:
+                raise ExperimentError(f"ClickHouse knows no run of this arena: {WRONG_STORE}")
+            self._pause()
+
+    def _knows(self, runs: list[str]) -> bool:
+        try:
+            found = self._store.query(
+                "SELECT count() AS known FROM runs WHERE run IN {runs:Array(String)}",
+                {"runs": runs},
+            )
+        except StoreError:  # not even the table
+            return False
+        return bool(found[0]["known"])
 
     def _check_competitors(self) -> None:
         """Ask the arena to check every variant's spec before the first run is started."""
@@ -121,9 +157,14 @@ class Runner:
 
     def _wait(self, run: str, reached: Progress) -> dict[str, Any]:
         """Until every task has a stored result from every scheduler."""
+        moved = time.monotonic()
         while True:
             status = self._patiently(lambda: self._gateway.get("/api/status", run=run))
-            self._tell(replaced(reached, processed=status["tasks_processed"]))
+            if status["tasks_processed"] != reached.processed:
+                moved = time.monotonic()
+            reached = replaced(reached, processed=status["tasks_processed"])
+            still = time.monotonic() - moved >= STILL_SECONDS
+            self._tell(replaced(reached, note=held_up_by(status) if still else ""))
             if status["state"] == "stopped":
                 raise ExperimentError(f"run {run} was stopped by somebody")
             if status["state"] == "completed":
@@ -151,8 +192,16 @@ class Runner:
             raise Interrupted("interrupted")
 
 
-def finish(folder: Folder, peaks: dict[str, float]) -> None:
-    """All runs are done: what the report is made from. `peaks` is MB by process."""
+def held_up_by(status: dict[str, Any]) -> str:
+    """The run's state, and who has most to catch up with."""
+    lag = status.get("lag") or {}
+    worst = max(lag, key=lambda name: lag[name], default=None)
+    behind = f"; {worst} is {lag[worst]:,} messages behind" if worst and lag[worst] else ""
+    return f"no progress for a while: the run is {status['state']}{behind}"
+
+
+def finish(folder: Folder) -> None:
+    """All runs are done: what the report is made from."""
     folder.merge()
-    found = provenance.describe(folder.journal, peaks)
+    found = provenance.describe(folder.journal)
     replace_text(folder.path / "provenance.json", json.dumps(found, indent=1) + "\n")

@@ -34,7 +34,7 @@ OUTCOMES = pa.schema(
         ("gpu_share", pa.float64()),  # mean share of a task that ran on a GPU
         ("gpu_tasks", pa.int64()),  # tasks with any share on a GPU
         ("explored", pa.int64()),
-        ("recovered_after", pa.int64()),  # tasks until within 10 % of the Oracle; null: never
+        ("recovered_after", pa.int64()),  # tasks, see recovery.py; null: never
     ]
 )
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from services.lab import experiment as experiments
 from tests.e2e.arena import HYBRID, ArenaProcess, hybrid
 
 MINE: dict[str, Any] = {
@@ -125,3 +126,24 @@ def test_a_scheduler_that_is_not_there_is_told_before_anything_runs(
     assert told.returncode == 1
     assert "frozen_forest not deployed" in told.stderr
     assert "--add services.scheduler.frozen:FrozenForest" in told.stderr
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)  # some forty runs and six reports
+def test_every_built_in_experiment_makes_its_report(tmp_path: Path) -> None:
+    arena = ArenaProcess(
+        tmp_path / "data", "--idle", "--add", "services.scheduler.frozen:FrozenForest"
+    )
+    try:
+        for name in experiments.built_in():
+            tasks = "900" if name == "shift" else "60"  # the shift comes after 800
+            folder = tmp_path / name
+            made = hybrid(
+                "experiment", "run", name, "--tasks", tasks, "--seeds", "2", "--pace", "max",
+                "--out", str(folder), "--data-dir", str(arena.folder), "--json", timeout=600,
+            )  # fmt: skip
+            assert made.returncode == 0, made.stderr
+            assert all((folder / f"report.{end}").stat().st_size for end in ("html", "pdf"))
+            assert json.loads((folder / "report.json").read_text())["seeds"] == [1, 2]
+    finally:
+        assert arena.stop() == 0

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from services.lab.collect import collect, recovered_after
+from services.lab.collect import collect
 from services.lab.experiment import Experiment, parse
+from services.lab.recovery import recovered_after
 from services.lab.tables import TABLES
 from shared.errors import ArenaError
 from shared.store.client import Store
@@ -71,7 +72,7 @@ def experiment(**more: Any) -> Experiment:
 
 @pytest.fixture
 def found(store: Store) -> dict[str, pa.Table]:
-    return collect(store, experiment(), "", 7, "r")
+    return collect(store, experiment(), "", 7, "r", ("late", "oracle"))
 
 
 def row_of(table: pa.Table, scheduler: str) -> dict[str, Any]:
@@ -165,4 +166,11 @@ def test_models_are_listed_shipped_or_not(found: dict[str, pa.Table]) -> None:
 
 def test_a_run_that_lacks_results_is_refused(store: Store) -> None:
     with pytest.raises(ArenaError, match="has 400 results of 400 tasks, 500 were expected"):
-        collect(store, experiment(tasks=TASKS + 100), "", 7, "r")
+        collect(store, experiment(tasks=TASKS + 100), "", 7, "r", ("late", "oracle"))
+
+
+def test_a_scheduler_without_any_result_is_refused(store: Store) -> None:
+    with pytest.raises(ArenaError, match="run r: ClickHouse has no judged results of greedy"):
+        collect(store, experiment(), "", 7, "r", ("greedy", "late", "oracle"))
+    with pytest.raises(ArenaError, match="run q: ClickHouse has no judged results of late, oracle"):
+        collect(store, experiment(), "", 7, "q", ("late", "oracle"))

@@ -16,6 +16,7 @@ from services.lab.report.document import (
 from services.lab.report.figures import Picture
 from services.lab.report.findings import Contest, Findings
 from services.lab.report.methods import methods, provenance
+from services.lab.report.reference import beside, gpu_over_cpu
 from services.lab.report.text import GENERAL, Sentence
 from services.lab.report.wording import (
     chance,
@@ -46,6 +47,7 @@ def compose(
         sections.append(Section("Background", [Text(" ".join(p.split())) for p in paragraphs]))
     sections += [
         Section("Outcomes", _outcomes(study, findings)),
+        Section("Claims", _claims(study, findings)),
         Section("What is seen", _seen(findings, seen)),
         Section("Figures", [figure for name, figure in numbered.items() if name not in _APART]),
         Section("Tests between schedulers", _tests(study, findings)),
@@ -103,12 +105,14 @@ def _outcomes(study: Study, findings: Findings) -> list[Block]:
 
 def _outcome_table(contest: Contest) -> Table:
     failed = any(result.failed for result in contest.results.values())
-    headers = ["Scheduler", "Total time (s)", "× Oracle", "Makespan × bound", "Energy (J)",
-               "Cost ($)", "p95 turnaround (s)", *(["Failed"] if failed else [])]  # fmt: skip
+    headers = ["Scheduler", "Total time (s)", "Time per task (s)", "× Oracle", "Makespan × bound",
+               "Energy (J)", "Cost ($)", "p95 turnaround (s)",
+               *(["Failed"] if failed else [])]  # fmt: skip
     rows = [
         [
             name,
             plus_minus(result["total_time"]),
+            plus_minus(result["avg_time"]),
             multiple(result.over_oracle),
             multiple(result.over_bound),
             plus_minus(result["total_energy"]),
@@ -118,8 +122,26 @@ def _outcome_table(contest: Contest) -> Table:
         ]
         for name, result in contest.results.items()
     ]
-    widths = (1.25, 1.4, 0.8, 1.0, 1.5, 1.6, 1.4, *([0.7] if failed else []))
+    widths = (1.25, 1.4, 1.5, 0.8, 1.0, 1.5, 1.6, 1.4, *([0.7] if failed else []))
     return Table(headers, rows, widths=widths)
+
+
+def _claims(study: Study, findings: Findings) -> list[Block]:
+    if not findings.claims:
+        return []
+    many = len(findings.contests) > 1
+    rows = [
+        [*([study.label(each.variant)] if many else []), each.claim, each.found, each.verdict]
+        for each in findings.claims
+    ]
+    headers = [*(["Variant"] if many else []), "Claimed beforehand", "Found", "Verdict"]
+    note = (
+        "A claim holds when the whole 95 % interval (for an order, the test of each scheduler "
+        "against the next) agrees with it, and does not when all of it disagrees; otherwise it "
+        "cannot be said."
+    )
+    widths = (*([1.0] if many else []), 3.0, 3.0, 1.0)
+    return [Text(note), Table(headers, rows, text_columns=(0, 1, 2, 3), widths=widths)]
 
 
 def _seen(findings: Findings, seen: list[Sentence]) -> list[Block]:
@@ -203,7 +225,8 @@ def _reference(study: Study, findings: Findings, numbered: dict[str, Figure]) ->
         ]
         headers = ["Scheduler", "Ours (s)", "Reference (s)", "Ours × Oracle",
                    "Reference × Oracle", "Our rank", "Reference rank"]  # fmt: skip
-        blocks.append(Table(headers, rows))
+        blocks += [Table(headers, rows), *map(Text, beside(compared))]
+        blocks += map(Text, gpu_over_cpu(study, variant))
     if given.notes.strip():
         blocks.append(Text(" ".join(given.notes.split())))
     if "reference" in numbered:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from services.lab.report.claims import Verdict, judged
 from services.lab.report.data import ORACLE, BySeed, Study
 from services.lab.report.reference import ReferenceComparison, against_reference
 from services.lab.statistics import (
@@ -43,7 +44,7 @@ class Result:
     regret: Estimate | None  # seconds of execution more than the Oracle
     tasks: int  # judged, over all seeds
     failed: int
-    recovered: list[int | None]  # tasks until within 10 % of the Oracle, by seed
+    recovered: list[int | None]  # after so many tasks, by seed
 
     def __getitem__(self, figure: str) -> Estimate | None:
         return self.figures.get(figure)
@@ -76,7 +77,11 @@ class Contest:
 
     def best(self, figure: str, among: list[str] | None = None) -> list[str]:
         """Schedulers by the mean of a figure, least first."""
-        known = [name for name in among or self.results if self.results[name][figure]]
+        known = [
+            name
+            for name in (self.results if among is None else among)
+            if self.results[name][figure]
+        ]
         return sorted(known, key=lambda name: (self.mean(name, figure), name))
 
     def mean(self, scheduler: str, figure: str) -> float:
@@ -97,6 +102,7 @@ class Findings:
     contests: list[Contest]
     tests: list[tuple[str, PairedTest]]  # variant and test; Holm over all of them
     references: list[tuple[str, ReferenceComparison]]
+    claims: list[Verdict]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -116,6 +122,7 @@ class Findings:
             },
             "tests": [{"variant": variant, **pair_json(test)} for variant, test in self.tests],
             "reference": {variant: found.to_json() for variant, found in self.references},
+            "claims": [verdict.to_json() for verdict in self.claims],
         }
 
 
@@ -131,7 +138,12 @@ def work_out(study: Study) -> Findings:
         found = against_reference(study.experiment.reference, study, contest.variant)
         if found is not None:
             references.append((contest.variant, found))
-    return Findings(contests, tests, references)
+    claims = [
+        verdict
+        for contest in contests
+        for verdict in judged(study, contest.variant, contest.pairs["total_time"])
+    ]
+    return Findings(contests, tests, references, claims)
 
 
 def _contest(study: Study, variant: str) -> Contest:

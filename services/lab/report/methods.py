@@ -41,10 +41,16 @@ def methods(study: Study) -> list[Block]:
             "The cluster bound is the least makespan if tasks could be cut freely over all GPUs "
             "and CPUs without waiting or depending on one another: a linear program, solved "
             "exactly by sorting tasks on CPU time over GPU time. The bound that knows arrivals is "
-            "the largest of t plus the cluster bound of what arrives from t on, over about forty "
-            "moments t, and of each arrival plus the task's fastest execution. The Oracle takes "
-            "the fastest share for each task and looks at no queue, so it is the floor of "
+            "the largest of t plus the cluster bound of what arrives from t on, over moments t "
+            "that leave ever fewer tasks (each 0.7 times as many), and of each "
+            "arrival plus the task's fastest execution. The Oracle takes the fastest share for "
+            "each task and looks at no queue, so it is the floor of "
             "execution time, not of the makespan."
+        ),
+        Text(
+            "The rules and the Oracle decide the same, bit for bit, whenever a run is repeated. "
+            "The learners (hybrid_ml, rl_agent) train in wall time beside the stream, so their "
+            "models come at other tasks on another machine or day, and their figures vary."
         ),
         Text(_statistics(study)),
     ]
@@ -99,15 +105,21 @@ def provenance(study: Study) -> list[Block]:
     given = study.provenance
     machine = given.get("machine") or {}
     packages = given.get("packages") or {}
+    # Of an arena elsewhere only the client is known.
+    whose = "" if given.get("arena") in (None, "embedded") else " of the client"
     facts: list[tuple[str, Any]] = [
         ("Command", given.get("command")),
+        ("Or, from here", "hybrid experiment run FOLDER/experiment.json"),
         ("Started", given.get("started_at")),
         ("Finished", given.get("finished_at")),
         ("Version", given.get("version")),
         ("Commit", given.get("commit")),
-        ("Python", given.get("python")),
-        ("Packages", ", ".join(f"{name} {version}" for name, version in sorted(packages.items()))),
-        ("Machine", _machine(machine)),
+        (f"Python{whose}", given.get("python")),
+        (
+            f"Packages{whose}",
+            ", ".join(f"{name} {version}" for name, version in sorted(packages.items())),
+        ),
+        (f"Machine{whose}", _machine(machine)),
         ("Arena", given.get("arena")),
     ]
     rows = [[name, "–" if value in (None, "") else str(value)] for name, value in facts]

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from services.lab.experiment import Reference
 from services.lab.report.data import ORACLE, Study
+from services.lab.report.wording import listed, number
 from services.lab.statistics import Estimate, estimate, ratio
 
 
@@ -90,3 +93,34 @@ def against_reference(
     ]
     missing = sorted(set(theirs) - set(means))
     return ReferenceComparison(reference.source, rows, swapped, missing)
+
+
+def beside(compared: ReferenceComparison) -> list[str]:
+    """Whose multiple of the Oracle is higher here than there, interval and all."""
+    sides: dict[str, list[str]] = {"higher": [], "lower": [], "not told from theirs": []}
+    for row in compared.rows:
+        ours, theirs = row.ours_over_oracle, row.theirs_over_oracle
+        if row.scheduler == ORACLE or ours is None or theirs is None:
+            continue
+        if ours.low is not None and ours.low > theirs:
+            sides["higher"].append(row.scheduler)
+        elif ours.high is not None and ours.high < theirs:
+            sides["lower"].append(row.scheduler)
+        else:
+            sides["not told from theirs"].append(row.scheduler)
+    parts = [f"{side} for {listed(names)}" for side, names in sides.items() if names]
+    if not parts:
+        return []
+    return [f"Beside the reference our multiples of the Oracle are {'; '.join(parts)}."]
+
+
+def gpu_over_cpu(study: Study, variant: str) -> list[str]:
+    """What sending a judged task to a GPU costs over the CPU."""
+    rows = study.select("workload", variant, judged=True)
+    if len(rows["cpu_time"]) == 0 or not (rows["cpu_time"] > 0).all():
+        return []
+    middle = float(np.median(rows["gpu_time"] / rows["cpu_time"]))
+    return [
+        f"A whole judged task takes {number(middle)} times as long on a GPU as on the CPU, "
+        "transfer included (median of the sampled tasks)."
+    ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from services.lab.recovery import NEAR_OVER, NEAR_PERCENT
 from services.lab.report.data import ORACLE, Study
 from services.lab.report.findings import Contest, Findings
 from services.lab.report.wording import (
@@ -136,12 +137,15 @@ def _makespan(contest: Contest) -> list[str]:
     best, last = ranked[0], ranked[-1]
     texts = []
     text = f"Makespans lie between {times(multiples.get(best))} the cluster bound ({best})"
-    if best == last:
+    known = [found for n in ranked if (found := contest.results[n].over_arrival_bound)]
+    decided = bool(known) and max(found.mean for found in known) < ARRIVALS_DECIDE
+    if decided:
+        texts.append(f"Makespans are about {times(multiples.get(best))} the cluster bound.")
+    elif best == last:
         texts.append(f"The makespan is {times(multiples.get(best))} the cluster bound ({best}).")
     else:
         texts.append(f"{text} and {times(multiples.get(last))} ({last}).")
-    known = [found for n in ranked if (found := contest.results[n].over_arrival_bound)]
-    if known and max(found.mean for found in known) < ARRIVALS_DECIDE:
+    if decided:
         most = number(max(found.mean for found in known), 4)
         texts.append(
             f"Knowing when tasks arrive, no makespan is more than {most} times its bound: "
@@ -180,7 +184,11 @@ def _trade_off(contest: Contest, figure: str, what: str, unit: str) -> list[str]
     if next_best is not None and next_best.p is not None and not next_best.significant:
         text += f" (the data do not tell that from {ranked[1]})"
     if least == first:
-        return [f"{text}; its total time is the least as well."]
+        second = contest.best("total_time", contest.rivals)[1]
+        ahead = contest.test("total_time", least, second)
+        if ahead is not None and ahead.significant:
+            return [f"{text}; its total time is the least as well."]
+        return [f"{text}."]
     saved, slower = contest.test(figure, least, first), contest.test("total_time", least, first)
     if saved is None or slower is None:
         return [f"{text}."]
@@ -227,11 +235,12 @@ def _recovery(study: Study, contest: Contest) -> list[str]:
             texts.append(f"{name} after {span} tasks{seeds}")
     parts = []
     if texts:
-        parts.append(f"Back within 10 % of the Oracle (over the next tasks): {'; '.join(texts)}.")
+        lead = f"Back within {NEAR_PERCENT} of the Oracle (over the next {NEAR_OVER} tasks)"
+        parts.append(f"{lead}: {'; '.join(texts)}.")
     if at_once:
         parts.append(f"Within it from the first judged task on: {listed(at_once)}.")
     if never:
-        parts.append(f"In no seed within 10 %: {listed(never)}.")
+        parts.append(f"In no seed within {NEAR_PERCENT}: {listed(never)}.")
     return [" ".join(parts)] if parts else []
 
 

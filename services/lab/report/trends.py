@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from services.lab.report.claims import FAILS, HOLDS, OPEN
 from services.lab.report.data import Study
 from services.lab.report.findings import Contest, Findings
 from services.lab.report.text import GENERAL, OVERLOADED, Sentence, told_apart
-from services.lab.report.wording import interval, listed, number, times
-from services.lab.statistics import PairedTest, corrected, paired_test, ratio
+from services.lab.report.wording import listed, signed, times
+from services.lab.statistics import PairedTest, corrected, estimate, paired_test
 
-# What the reference claims of an agent that adapts against a forest that does not.
-CLAIMED_RATIO = 6.0
+# A change of the share on GPUs below this is not worth a word.
+LEAST_SHARE = 0.01
 
 # Figures that are held against each other from one end of a sweep to the other.
 _SWEPT = {
@@ -24,12 +25,12 @@ _SWEPT = {
 
 def overall(study: Study, findings: Findings) -> list[Sentence]:
     found = [*_few_seeds(study), *_fastest_everywhere(findings), *_sweep(study, findings)]
-    return found + _reference(study, findings)
+    return [*found, *_claims(findings), *_reference(findings)]
 
 
 def summary(study: Study, everything: list[Sentence]) -> list[str]:
     """Three to six of them for the box on top; what concerns all variants goes first."""
-    order = ("few", "everywhere", "reference", "ratio", "sweep", "time", "undecided", "recovery",
+    order = ("few", "claim", "everywhere", "reference", "sweep", "time", "undecided", "recovery",
              "makespan", "energy", "regret", "overload", "failed", "cost")  # fmt: skip
     variants = len(study.variants)
     general = [s for s in everything if variants == 1 or s.topic in GENERAL]
@@ -38,7 +39,7 @@ def summary(study: Study, everything: list[Sentence]) -> list[str]:
     failed = [sentence for sentence in everything if sentence.topic == "failed"][:1]
     chosen = [sentence for sentence in chosen if sentence.topic != "failed"]
     if variants > 1:
-        chosen += [s for s in everything if s.topic in ("reference", "ratio")]
+        chosen += [s for s in everything if s.topic in ("claim", "reference")]
         chosen += _shared(study, everything)
     texts = [sentence.text for sentence in chosen]
     return [*dict.fromkeys(texts[: 6 - len(failed)]), *(sentence.text for sentence in failed)]
@@ -119,20 +120,25 @@ def _sweep(study: Study, findings: Findings) -> list[Sentence]:
         same = [t.first for t in own if not t.significant]
         if changed:
             text = f"{span}, {shown} becomes: {'; '.join(changed)} what it was."
-            text += f" The data show no change for {listed(same)}." if same else ""
+            text += f" The data do not show a change for {listed(same)}." if same else ""
             found.append(Sentence("sweep", "", text))
         elif same:
-            text = f"{span}, the data show no change of {shown} for any scheduler."
+            text = f"{span}, the data do not show a change of {shown} for any scheduler."
             found.append(Sentence("sweep", "", text))
-    return found + _gpu_shares(span, first, last, names)
+    return found + _gpu_shares(study, span, first, last)
 
 
-def _gpu_shares(span: str, first: Contest, last: Contest, names: list[str]) -> list[Sentence]:
+def _gpu_shares(study: Study, span: str, first: Contest, last: Contest) -> list[Sentence]:
+    """Whose share on GPUs changes: the interval of the change, paired by seed, leaves 0 out."""
     moved = []
-    for name in names:
-        before, after = first.results[name]["gpu_share"], last.results[name]["gpu_share"]
-        if before and after and abs(before.mean - after.mean) >= 0.01:
-            moved.append(f"{name} {before.mean:.2f} to {after.mean:.2f}")
+    for name in first.results:
+        before, after = (study.of(c.variant, name, "gpu_share") for c in (first, last))
+        change = estimate([after[seed] - before[seed] for seed in before.keys() & after.keys()])
+        if change is None or change.low is None or change.high is None:
+            continue
+        if abs(change.mean) >= LEAST_SHARE and not change.low <= 0 <= change.high:
+            ends = (first.mean(name, "gpu_share"), last.mean(name, "gpu_share"))
+            moved.append(f"{name} {ends[0]:.2f} to {ends[1]:.2f}, by {signed(change)}")
     if not moved:
         return []
     return [Sentence("sweep", "", f"{span}, the mean share on GPUs goes: {'; '.join(moved)}.")]
@@ -166,13 +172,22 @@ def _overloaded_from(axis: str, findings: Findings) -> list[Sentence]:
     return [Sentence("sweep", "", text + "; ".join(parts) + ".")]
 
 
-def _reference(study: Study, findings: Findings) -> list[Sentence]:
+def _claims(findings: Findings) -> list[Sentence]:
+    """What does not hold goes first: it must not be overlooked."""
+    rank = [FAILS, OPEN, HOLDS]
+    verdicts = sorted(findings.claims, key=lambda verdict: rank.index(verdict.verdict))
+    return [Sentence("claim", verdict.variant, verdict.text) for verdict in verdicts]
+
+
+def _reference(findings: Findings) -> list[Sentence]:
     found = []
     for variant, compared in findings.references:
         contest = next(c for c in findings.contests if c.variant == variant)
         names = [row.scheduler for row in compared.rows]
         if compared.holds:
-            text = f"The order of the reference holds: {', '.join(names)}, fastest first."
+            text = (
+                f"Our means are in the order of the reference: {', '.join(names)}, fastest first."
+            )
         else:
             swaps = [
                 f"{second} is faster than {first} here"
@@ -180,7 +195,7 @@ def _reference(study: Study, findings: Findings) -> list[Sentence]:
                    else ", though the data do not tell them apart")
                 for first, second in compared.swapped
             ]  # fmt: skip
-            text = f"The order of the reference does not hold: {'; '.join(swaps)}."
+            text = f"Our means are not in the order of the reference: {'; '.join(swaps)}."
         close = [
             f"{a} and {b}"
             for a, b in pairwise(names)
@@ -194,27 +209,4 @@ def _reference(study: Study, findings: Findings) -> list[Sentence]:
         if compared.missing:
             text += f" Not in these runs: {listed(compared.missing)}."
         found.append(Sentence("reference", variant, text))
-        found += [Sentence("ratio", variant, text) for text in _claimed(study, variant)]
     return found
-
-
-def _claimed(study: Study, variant: str) -> list[str]:
-    frozen, agent = (study.of(variant, n, "total_time") for n in ("frozen_forest", "rl_agent"))
-    found = ratio(frozen, agent)
-    if found is None:
-        return []
-    text = f"frozen_forest takes {number(found.mean)} times{interval(found)} as long as rl_agent"
-    reference = study.experiment.reference
-    theirs = reference.total_time if reference else {}
-    if "frozen_forest" in theirs and theirs.get("rl_agent"):
-        text += f" (reference: {number(theirs['frozen_forest'] / theirs['rl_agent'])})"
-    goal = f"{CLAIMED_RATIO:.0f} times"
-    if found.low is None or found.high is None:
-        side = "at least" if found.mean >= CLAIMED_RATIO else "less than"
-        return [f"{text}: {side} {goal} in this one seed."]
-    if found.low >= CLAIMED_RATIO:
-        return [f"{text}: at least {goal}, interval and all."]
-    if found.high < CLAIMED_RATIO:
-        return [f"{text}: less than {goal}."]
-    side = "at least" if found.mean >= CLAIMED_RATIO else "less than"
-    return [f"{text}: {side} {goal} on average, but the interval reaches across."]

@@ -32,7 +32,6 @@ def quantity(value: Estimate | None, unit: str = "") -> str:
 def interval(value: Estimate) -> str:
     if value.low is None or value.high is None:
         return ""
-    # An interval narrower than what is printed says nothing more.
     low, high = number(value.low, 3), number(value.high, 3)
     return f" [{low}, {high}]"
 
@@ -52,6 +51,14 @@ def plus_minus(value: Estimate | None) -> str:
     places = max(2 - size, 0)
     shown = f"{half:,.{places}f}"
     return f"{number(value.mean)} ± {shown if float(shown.replace(',', '')) else number(half, 1)}"
+
+
+def signed(value: Estimate) -> str:
+    """`+0.12 [+0.10, +0.14]`: a change."""
+    text = f"{value.mean:+.2f}"
+    if value.low is None or value.high is None:
+        return text
+    return f"{text} [{value.low:+.2f}, {value.high:+.2f}]"
 
 
 def times(value: Estimate | None) -> str:

@@ -61,7 +61,8 @@ def resume(folder: Folder, *more: str) -> Result:
 
 def test_a_finished_one_gets_its_report_again_and_keeps_what_was_measured(tmp_path: Path) -> None:
     folder = done(tmp_path / "x")
-    finish(folder, {"nats": 12.5})
+    folder.journal.note_peaks({"nats": 12.5})
+    finish(folder)
     before = (folder.path / "provenance.json").read_bytes()
     result = resume(folder, "--json")
     assert result.exit_code == 0, result.output
@@ -92,3 +93,24 @@ def test_one_with_a_run_left_needs_an_arena(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "an arena was asked for" in result.stderr
     assert not (folder.path / "report.html").exists()
+
+
+def test_one_of_another_arena_is_not_gone_on_with(tmp_path: Path) -> None:
+    folder = done(tmp_path / "x", arena="http://127.0.0.1:1")
+    folder.journal.entries[1].done = False
+    folder.save()
+    result = resume(folder)
+    assert result.exit_code == 1
+    assert "was started on this arena: http://127.0.0.1:1" in result.stderr
+
+
+def test_a_comparison_names_its_files(tmp_path: Path) -> None:
+    folders = [done(tmp_path / name) for name in ("a", "b")]
+    for folder in folders:
+        finish(folder)
+    out = tmp_path / "out"
+    asked = ["experiment", "compare", *(str(each.path) for each in folders), "--out", str(out)]
+    assert CliRunner().invoke(app, asked).stdout.split() == [
+        str(out / "comparison.html"),
+        str(out / "comparison.pdf"),
+    ]

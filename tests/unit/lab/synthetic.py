@@ -24,8 +24,8 @@ from shared.spec import RunSpec
 from shared.tasks import Tasks
 
 ALL_FIGURES = (
-    "total_time", "makespan", "cost", "energy", "latency", "boxes", "speedup", "regret",
-    "models", "workload", "graph", "sweep", "reference", "recovery",
+    "total_time", "average_time", "makespan", "cost", "energy", "latency", "boxes", "speedup",
+    "regret", "models", "workload", "graph", "sweep", "reference", "recovery",
 )  # fmt: skip
 
 SIX = {

@@ -10,6 +10,7 @@ import pytest
 
 from services.lab.experiment import ExperimentError, parse
 from services.lab.journal import Entry, Folder, Journal
+from services.lab.runner import held_up_by
 from services.lab.tables import TABLES
 
 EXPERIMENT = parse(
@@ -88,3 +89,20 @@ def test_a_broken_journal_is_told(tmp_path: Path) -> None:
     (tmp_path / "x" / "journal.json").write_text('{"command": 1')
     with pytest.raises(ExperimentError, match="cannot be read"):
         Folder.open(tmp_path / "x")
+
+
+def test_the_most_memory_is_kept_over_an_interruption(tmp_path: Path) -> None:
+    folder = created(tmp_path / "x")
+    folder.journal.note_peaks({"nats": 30.0, "trainer": 500.0})
+    folder.save()
+    again = Folder.open(tmp_path / "x")
+    again.journal.note_peaks({"nats": 40.0, "trainer": 400.0})
+    assert again.journal.peaks == {"nats": 40.0, "trainer": 500.0}
+
+
+def test_what_holds_a_run_up_is_named() -> None:
+    lag = {"tasks/scheduler-greedy": 3, "results/recorder": 1200}
+    assert held_up_by({"state": "running", "lag": lag}) == (
+        "no progress for a while: the run is running; results/recorder is 1,200 messages behind"
+    )
+    assert held_up_by({"state": "paused", "lag": {}}).endswith("the run is paused")

@@ -242,7 +242,7 @@ def test_empty_tables_and_a_bare_provenance_make_a_report(tmp_path: Path) -> Non
         (folder / "data" / f"{name}.parquet").unlink()
     (folder / "provenance.json").write_text("{}")
     drawn = {file.stem for file in report.write(folder, dpi=DPI) if file.suffix == ".svg"}
-    assert drawn == {"total_time", "makespan", "cost", "energy", "speedup"}
+    assert drawn == {"total_time", "average_time", "makespan", "cost", "energy", "speedup"}
     page_of(folder / "report.html")
 
 

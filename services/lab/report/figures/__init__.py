@@ -23,6 +23,7 @@ from services.lab.report.style import FAINT, INK, MUTED, RC, Palette
 
 FIGURES: dict[str, Callable[[Context], Drawing | None]] = {
     "total_time": bars.total_time,
+    "average_time": bars.average_time,
     "makespan": bars.makespan,
     "cost": bars.cost,
     "energy": bars.energy,

@@ -31,6 +31,13 @@ def total_time(context: Context) -> Drawing | None:
     )  # fmt: skip
 
 
+def average_time(context: Context) -> Drawing | None:
+    return _bars(
+        context, "avg_time", "Average time", "Execution time per task (s)",
+        "Mean execution time of a judged task, waiting not included; shorter is better.",
+    )  # fmt: skip
+
+
 def cost(context: Context) -> Drawing | None:
     return _bars(
         context, "total_cost", "Cost", "Cost of the judged tasks ($)",

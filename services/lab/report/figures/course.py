@@ -22,9 +22,6 @@ from services.lab.report.figures.canvas import (
 )
 from services.lab.statistics import CONFIDENCE
 
-# Tasks that the ratio to the Oracle is taken over, about.
-_WINDOW = 50
-
 
 @dataclass(frozen=True)
 class Course:
@@ -101,11 +98,15 @@ def regret(context: Context) -> Drawing | None:
         panel.set_ylabel("Regret (s)")
         if not single:
             panel.set_title(context.study.label(variant))
+    spread = (
+        "Lines are means over seeds, bands their 95 % confidence intervals."
+        if len(context.study.seeds) > 1
+        else "One seed, so no intervals."
+    )
     note = (
         "Execution time spent beyond the Oracle's, summed from the first task on; a flat line "
-        "loses nothing any more. Lines are means over seeds, bands their 95 % confidence "
-        "intervals. Ticks below: models shipped to a learner (first seed), in its colour."
-        f"{context.left_out}"
+        f"loses nothing any more. {spread} Ticks below: models shipped to a learner (first "
+        f"seed), in its colour.{context.left_out}"
     )
     return Drawing(canvas, "Regret to the Oracle over time", note)
 

@@ -57,6 +57,7 @@ def models(context: Context) -> Drawing | None:
     note = (
         "Left: how many models were shipped (solid) and kept back (dotted) by the newest task they "
         "had learned from, a line for each run. Right: their scores on results that they had not "
-        "seen; lower is better."
+        "seen; lower is better. Shown are models that were stored when the run completed; one "
+        "still in training then is not among them."
     )
     return Drawing(canvas, "Models shipped and kept back", note)

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.lib.stride_tricks import sliding_window_view
 
+from services.lab.recovery import NEAR, NEAR_OVER, NEAR_PERCENT
 from services.lab.report.data import ORACLE
 from services.lab.report.figures.canvas import (
     Context,
@@ -17,9 +18,6 @@ from services.lab.report.figures.canvas import (
 )
 from services.lab.report.figures.course import Course, course_of
 from services.lab.report.style import INK, MUTED
-
-# Tasks that the ratio to the Oracle is taken over, about.
-_WINDOW = 50
 
 
 def recovery(context: Context) -> Drawing | None:
@@ -43,9 +41,10 @@ def recovery(context: Context) -> Drawing | None:
         if len(rows) > 1:
             axes[2 * i].set_title(context.study.label(variant))
     note = (
-        f"Left: execution time over the Oracle's in the {_WINDOW} tasks or so from there on, "
+        f"Left: execution time over the Oracle's in the {NEAR_OVER} tasks or so from there on, "
         "geometric mean over seeds, counted from the first judged task; the shaded strip is within "
-        "10 % of the Oracle. Right: judged tasks until a scheduler is within 10 % over the tasks "
+        f"{NEAR_PERCENT} of the Oracle. Right: judged tasks until a scheduler is within it over "
+        "the tasks "
         "that follow, a point for each seed; a cross in the strip on the right is a seed in which "
         "it never was."
     )
@@ -61,7 +60,7 @@ def _ratios(course: Course, start: int) -> tuple[Floats, Floats] | None:
         return None
     time, oracle = course.time[:, after], course.oracle[:, after]
     length = float(np.median(course.end - course.first))
-    window = min(max(1, round(_WINDOW / max(length, 1.0))), time.shape[1])
+    window = min(max(1, round(NEAR_OVER / max(length, 1.0))), time.shape[1])
     sums = [sliding_window_view(part, window, axis=1).sum(axis=2) for part in (time, oracle)]
     if not (sums[0] > 0).all() or not (sums[1] > 0).all():
         return None
@@ -75,7 +74,7 @@ def _draw_ratios(axes: Axes, context: Context, curves: dict[str, tuple[Floats, F
     top = float(everything.max()) if len(everything) else 2.0
     axes.set_ylim(0.95, max(top, 1.2) * 1.1)
     log_axis(axes, "y")
-    axes.axhspan(0.95, 1.1, color=MUTED, alpha=0.15, linewidth=0)
+    axes.axhspan(0.95, NEAR, color=MUTED, alpha=0.15, linewidth=0)
     ends = []
     for name, (tasks, ratio) in curves.items():
         axes.plot(tasks, ratio, color=context.palette.colour(name))
@@ -106,4 +105,4 @@ def _draw_recovered(axes: Axes, context: Context, variant: str) -> None:
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
-    axes.set_xlabel("Judged tasks until within 10 % of the Oracle")
+    axes.set_xlabel(f"Judged tasks until within {NEAR_PERCENT} of the Oracle")
