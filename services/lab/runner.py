@@ -20,13 +20,11 @@ from services.lab.collect import collect
 from services.lab.experiment import ExperimentError
 from services.lab.journal import Entry, Folder
 from services.lab.writing import replace_text
-from shared.errors import ArenaError, Unavailable
-from shared.gateway import Gateway, Refused
+from shared.errors import ArenaError
+from shared.gateway import Gateway, Refused, patiently
 from shared.store.client import Store, StoreError
 
 LOOK_SECONDS = 0.25
-# So long an arena may be away (restarted, say) before the experiment gives up on it.
-PATIENCE_SECONDS = 120.0
 # Where nothing has come for so long, people want to know why.
 STILL_SECONDS = 30.0
 # The recorder has noted a run long before that.
@@ -172,23 +170,10 @@ class Runner:
             self._pause()
 
     def _patiently(self, ask: Callable[[], Any]) -> Any:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            if self._stopping.is_set():
-                raise Interrupted("interrupted")
-            try:
-                return ask()
-            except Unavailable:
-                if time.monotonic() > deadline:
-                    raise
-            except Refused as error:
-                # The gateway is there, but what it needs is not.
-                if error.status not in (502, 503) or time.monotonic() > deadline:
-                    raise
-            self._pause()
+        return patiently(ask, self._pause)
 
-    def _pause(self) -> None:
-        if self._stopping.wait(LOOK_SECONDS):
+    def _pause(self, seconds: float = LOOK_SECONDS) -> None:
+        if self._stopping.wait(seconds):
             raise Interrupted("interrupted")
 
 

@@ -11,6 +11,7 @@ from services.lab.traces.columns import Rows
 from services.lab.traces.lineage import Lineage
 from services.lab.traces.report import Report
 from services.lab.traces.rules import Inversion, Rule, Rules
+from shared.elementary import power
 from shared.tasks import LARGEST, Floats, Tasks
 
 BACKWARDS = "arrival moved to that of the task before it"
@@ -95,7 +96,7 @@ class Translator:
             sieve.reject(seconds == 0, "ran for no time")
             sieve.reject(seconds < 0, "run time is negative", seconds)
             work = np.maximum(seconds, 0) * (intensity + self.physics.intensity_offset)
-            size = self.physics.size_unit * work ** (1 / self.physics.size_exponent)
+            size = self.physics.size_unit * power(work, 1 / self.physics.size_exponent)
         sieve.reject(~(size > 0), "size is not above 0", size)
         sieve.reject(size > LARGEST, f"size is above {LARGEST:g}", size)
         return np.asarray(size)
