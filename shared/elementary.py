@@ -49,9 +49,9 @@ _TAIL = (
 
 
 def exp(x: Floats) -> Floats:
-    """e to the power of x."""
+    """e to the power of x; NaN stays what it is."""
     x = np.clip(x, -800.0, 800.0)  # 0 and infinity, beyond which there is nothing
-    twos = np.rint(x * LOG2_E)
+    twos = np.rint(np.nan_to_num(x) * LOG2_E)
     rest = (x - twos * LN2_HIGH) - twos * LN2_LOW
     with np.errstate(over="ignore", under="ignore"):
         return np.asarray(np.ldexp(_polynomial(_EXP, rest), twos.astype(np.int32)))

@@ -56,6 +56,12 @@ def test_exp_ends_in_0_and_in_infinity() -> None:
     assert exp(np.array([-1e9, -746.0, 710.0, 1e9])).tolist() == [0.0, 0.0, np.inf, np.inf]
 
 
+def test_what_is_no_number_stays_so() -> None:
+    nothing = np.array([np.nan])
+    for found in (exp(nothing), log(nothing), power(nothing, 0.7)):
+        assert np.isnan(found).all()
+
+
 @given(st.floats(1e-6, 1e6), st.floats(-4, 4))
 @example(2.0, 0.5)
 @example(2.0, 1.5)
