@@ -52,10 +52,14 @@ up: setup dashboard ## Start the arena on this machine and a run to watch (Ctrl-
 	@$(BIN)/hybrid up $(ARGS)
 
 .PHONY: test
-test: setup lint dashboard browser ## Run every test but the long ones
-	cd dashboard && npm test --silent
+test: setup browser ## Run every test but the long ones
+	$(MAKE) --jobs 2 lint test-page
 	$(BIN)/pytest -n 3 --dist worksteal tests/unit tests/integration tests/upgrade
 	$(MAKE) --jobs 2 test-arena test-dashboard
+
+.PHONY: test-page
+test-page: dashboard
+	cd dashboard && npm test --silent
 
 # Whole arenas wait about as often as they compute, so two at a time. Those that nobody looks at are
 # nice: a browser that gets no time draws nothing.
