@@ -179,7 +179,12 @@ async def test_a_ruined_record_holds_up_its_own_run_alone(full_arena: Arena) -> 
     async def all_sent() -> bool:
         return await arena.tasks_sent(ruined) == 200
 
+    async def known_to_all() -> bool:
+        found = "SELECT count() AS stored FROM scheduler_results WHERE run = {run:String}"
+        return bool(arena.store.query(found, {"run": ruined.run})[0]["stored"])
+
     await eventually(all_sent)
+    await eventually(known_to_all)
     await arena.publish_raw(f"$KV.runs.{ruined.run}", b"garbage")
     await arena.completed(sound)
     after = await arena.run(schedulers=["greedy"], tasks=100)
