@@ -63,8 +63,10 @@ def priced(tasks: Columns, results: Columns, spec: Spec) -> Columns:
 
 
 def _power(base: Any, exponent: float) -> Any:
-    """1.5 by a square root, as the results are made to be the same on every machine."""
-    return base * np.sqrt(base) if exponent == 1.5 else base**exponent
+    """The exponent 1.5 by square root: others have no bits that all machines agree on."""
+    if exponent != 1.5:
+        raise ValueError(f"the checker knows the exponent 1.5 alone, not {exponent}")
+    return base * np.sqrt(base)
 
 
 @dataclass(slots=True)

@@ -61,7 +61,7 @@ def test_a_whole_run_is_found_whole_however_it_is_read(runs: StoredRuns, chunk: 
     "physics",
     [
         {"split": "overlapped", "memory_policy": "page", "cost_model": "electricity"},
-        {"memory_policy": "fail", "size_exponent": 1.3},
+        {"memory_policy": "fail", "speedup_slope": 2.5},
     ],
 )
 def test_every_reading_of_the_physics_is_known(runs: StoredRuns, physics: dict[str, Any]) -> None:
