@@ -52,20 +52,28 @@ up: setup dashboard ## Start the arena on this machine and a run to watch (Ctrl-
 	@$(BIN)/hybrid up $(ARGS)
 
 .PHONY: test
-test: setup browser ## Run every test but the long ones
-	$(MAKE) --jobs 2 lint test-page
-	$(BIN)/pytest -n 3 --dist worksteal tests/unit tests/integration tests/upgrade
-	$(MAKE) --jobs 2 test-arena test-dashboard
+test: browser ## Run every test but the long ones
+	$(MAKE) --jobs 2 setup test-page
+	$(MAKE) --jobs 2 lint test-small
+	$(MAKE) --jobs 3 test-arena test-storm test-dashboard
 
 .PHONY: test-page
 test-page: dashboard
 	cd dashboard && npm test --silent
 
-# Whole arenas wait about as often as they compute, so two at a time. Those that nobody looks at are
-# nice: a browser that gets no time draws nothing.
+.PHONY: test-small
+test-small: setup
+	$(BIN)/pytest -n 3 --dist worksteal tests/unit tests/integration tests/upgrade
+
+# Whole arenas wait about as often as they compute, so several at a time. Those that nobody looks at
+# are nice: a browser that gets no time draws nothing.
 .PHONY: test-arena
 test-arena: setup
-	nice $(BIN)/pytest -m 'not long' tests/e2e tests/chaos
+	nice $(BIN)/pytest -m 'not long' tests/e2e
+
+.PHONY: test-storm
+test-storm: setup
+	nice $(BIN)/pytest -m 'not long' tests/chaos
 
 .PHONY: test-dashboard
 test-dashboard: setup dashboard browser

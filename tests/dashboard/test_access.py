@@ -25,14 +25,15 @@ VIEWS = {
 def test_axe_finds_nothing_serious(
     browser: Browser, arena: ArenaProcess, run: str, view: str, theme: str
 ) -> None:
+    context = browser.new_context(viewport=DESK, bypass_csp=True)  # type: ignore[arg-type]
+    context.add_init_script(f"localStorage.setItem('hybrid.theme', '{theme}')")
+    viewer = Viewer(context.new_page(), arena.announced["url"])
+    more = {"a": run, "b": run} if view == "compare" else {}
+    viewer.open(view, run=run, **VIEWS[view], **more)
+    viewer.page.wait_for_load_state("networkidle")
     # A phone has another layout, but the same colours.
     for size in (DESK, PHONE) if theme == "light" else (DESK,):
-        context = browser.new_context(viewport=size, bypass_csp=True)  # type: ignore[arg-type]
-        context.add_init_script(f"localStorage.setItem('hybrid.theme', '{theme}')")
-        viewer = Viewer(context.new_page(), arena.announced["url"])
-        more = {"a": run, "b": run} if view == "compare" else {}
-        viewer.open(view, run=run, **VIEWS[view], **more)
-        viewer.page.wait_for_load_state("networkidle")
+        viewer.page.set_viewport_size(size)  # type: ignore[arg-type]
         viewer.page.wait_for_timeout(500)
         assert viewer.page.evaluate("document.documentElement.dataset.theme") == theme
         found = Axe().run(viewer.page).response["violations"]
@@ -47,7 +48,7 @@ def test_axe_finds_nothing_serious(
             "document.documentElement.scrollWidth > document.documentElement.clientWidth"
         )
         assert not too_wide, f"{view} scrolls sideways at {size['width']} px"
-        context.close()
+    context.close()
 
 
 def test_the_keyboard_reaches_the_views_and_the_controls(viewer: Viewer, run: str) -> None:

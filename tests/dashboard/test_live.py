@@ -14,7 +14,7 @@ from tests.e2e.arena import QUICK, ArenaProcess
 
 @pytest.fixture
 def live(arena: ArenaProcess) -> Iterator[str]:
-    run = arena.start_run(pace=50, seed=12, schedulers=EVERYBODY, learning=QUICK)
+    run = arena.start_run(pace=10, seed=12, schedulers=EVERYBODY, learning=QUICK)
     arena.wait_for(run, lambda seen: seen["tasks_processed"] > 0)
     yield run
     arena.http.post("/api/simulation/stop", params={"run": run})
@@ -28,7 +28,7 @@ def test_a_run_moves_by_itself_and_everybody_is_there(viewer: Viewer, live: str)
     viewer.open("arena", run=live)
     viewer.wait_for_state("live")
     before = shown_tasks(viewer)
-    viewer.wait_until(lambda: shown_tasks(viewer) > before + 50)
+    viewer.wait_until(lambda: shown_tasks(viewer) > before + 20)
     assert {row["scheduler"] for row in viewer.table("race")} == set(EVERYBODY)
 
 
