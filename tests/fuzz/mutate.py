@@ -132,7 +132,9 @@ def _change_column(body: bytes, random: Random) -> bytes:
 def _compress(body: bytes, random: Random) -> bytes:
     try:
         with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
-            return _written(reader.read_next_batch(), random.choice(("lz4", "zstd")))
+            rows = reader.read_next_batch()
+        rows.validate(full=True)
+        return _written(rows, random.choice(("lz4", "zstd")))
     except (pa.ArrowException, StopIteration, OSError, ValueError):
         return _flip(body, random)
 
