@@ -80,7 +80,8 @@ def test_a_killed_replay_goes_on_where_it_was_and_no_task_is_lost_or_doubled(
         assert process.wait(10) == -signal.SIGKILL
     killed_at = arena.status(run)["tasks_sent"]
     with replaying(arena, long_trace, "--resume", run, *slowly) as process:
-        some_sent(arena, "long.csv", more_than=killed_at)
+        # More than what the killed one had on its way, so that it is this one that sends.
+        some_sent(arena, "long.csv", more_than=killed_at + 300)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
     assert process.returncode == 130
