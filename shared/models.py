@@ -26,7 +26,8 @@ from shared.formats import FORMATS, ModelFormat, problem
 
 FOREST, AGENT = "hybrid_ml", "rl_agent"
 LEARNERS = (FOREST, AGENT)
-ORACLE = "oracle"  # whose decisions the forest learns from
+ORACLE = "oracle"
+TEACHERS = {FOREST: ORACLE, AGENT: AGENT}  # from whose results each learns
 
 MANIFEST, SIGNATURE = "Hybrid-Manifest", "Hybrid-Signature"
 

@@ -2,8 +2,8 @@
 
 TASKS and RESULTS keep their last message per subject: it is the state of the run (see
 `services/generator`, `services/simulator`). The generator trims them, TASKS behind the slowest
-reader and RESULTS behind the recorder, and both refuse new messages when they are full: what was
-accepted is never dropped before it was decided and stored.
+reader and RESULTS behind the recorder (and the trainer, while there is room). Both refuse new
+messages when they are full: what was accepted is never dropped before it was decided and stored.
 DECISIONS is a work queue: a decision is gone once the simulator has acknowledged it.
 """
 

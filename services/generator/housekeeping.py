@@ -16,6 +16,7 @@ from shared import subjects
 from shared.bus import Bus
 from shared.errors import Unavailable
 from shared.events import Event
+from shared.models import TEACHERS
 from shared.runs import RunBook, RunRecord, RunState
 from shared.standing import standing_of
 from shared.stream import STATE, cursor_of
@@ -33,13 +34,18 @@ class Housekeeping:
                 for info in await self._bus.stream.consumers_info(stream)
                 if info.config.durable_name
             }
-            held = await self._subjects(stream, ">")
+            found = await self._bus.stream.stream_info(stream, subjects_filter=">")
+            held = found.state.subjects or {}
+            roomy = found.state.bytes < (found.config.max_bytes or 0) / 2
             # Looked up after the subjects: a run is in the book before its first message.
             by_run = {record.run: record for record in await self._runs.refresh()}
             for subject, count in held.items():
                 run = subject.split(".")[1]
                 record = by_run.get(run)
-                floor = read_by_all(stream, record, readers)
+                floor = min(
+                    acknowledged(readers[name]) if name in readers else 0
+                    for name in _awaited(stream, subject, record, readers, roomy)
+                )
                 # A record that cannot be read may be that of a run which goes on after an upgrade.
                 active = run in self._runs.unreadable or (record is not None and record.active)
                 if floor and (count > 1 or not active):
@@ -145,14 +151,24 @@ def acknowledged(info: ConsumerInfo) -> int:
     return (info.ack_floor.stream_seq if info.ack_floor else 0) or 0
 
 
-def read_by_all(stream: str, record: RunRecord | None, readers: dict[str, ConsumerInfo]) -> int:
-    """The sequence up to which all who must read a run have; 0 if one of them is missing.
+def _awaited(
+    stream: str,
+    subject: str,
+    record: RunRecord | None,
+    readers: dict[str, ConsumerInfo],
+    roomy: bool,
+) -> set[str]:
+    """The durables that must have read a subject before it is trimmed.
 
-    Results wait for the recorder alone: the trainer reads what it has missed back from ClickHouse.
+    Results wait for the recorder. For the trainer they are kept while there is room: what it has
+    missed after that it reads back from ClickHouse when it starts again.
     """
     needed = {subjects.RECORDER_DURABLE}
     if stream == subjects.TASKS and record is not None:
         needed |= {subjects.scheduler_durable(name) for name in record.spec.schedulers}
     elif stream == subjects.TASKS:
         needed |= readers.keys()
-    return min(acknowledged(readers[name]) if name in readers else 0 for name in needed)
+    elif roomy and record is not None and record.active:
+        taught = [name for name, teacher in TEACHERS.items() if subject.endswith(f".{teacher}")]
+        needed |= {subjects.trainer_durable(name) for name in taught} & readers.keys()
+    return needed

@@ -17,7 +17,7 @@ from shared.bus import ONE_AT_A_TIME, existing
 from shared.cancelling import cancel
 from shared.errors import ArenaError, NotAllowed, NotFound, Unreadable
 from shared.logs import logger
-from shared.models import AGENT, FOREST, ORACLE, Manifest, Rollback
+from shared.models import TEACHERS, Manifest, Rollback
 from shared.runs import RunRecord
 from shared.service import Service
 from shared.settings import Settings
@@ -25,9 +25,6 @@ from shared.store.client import Store
 
 if TYPE_CHECKING:
     from services.trainer.learning import Learning
-
-# Whose results each learner learns from.
-TEACHERS = {FOREST: ORACLE, AGENT: AGENT}
 
 log = logger()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from typing import Any
 
@@ -105,6 +106,32 @@ async def test_a_trainer_that_is_away_holds_nobody_up(full_arena: Arena) -> None
     assert after.last_task > before.last_task
     # Most of them were gone from the bus when it came back.
     assert after.trained_on > 100 + after.last_task / 2
+
+
+async def test_a_trainer_that_is_slow_misses_nothing(full_arena: Arena) -> None:
+    """Results wait for it while there is room; those that it does not read do not."""
+    arena = full_arena
+    trainer = arena.process("trainer")
+    await started(arena, "recorder", "simulator", "generator")
+    await arena.schedulers("oracle", "hybrid_ml")
+    rule = learning(forest={"window": 50_000, "tolerance": 100.0})
+    run = await arena.run(schedulers=["oracle", FOREST], pace=500, learning=rule)
+    held_by = [subjects.results(run.run, name) for name in ("oracle", FOREST)]
+    before = (await reached(arena, run, FOREST, 2)).manifest
+    trainer.send_signal(signal.SIGSTOP)
+    sent = await arena.tasks_sent(run)
+
+    async def enough() -> bool:
+        return await arena.tasks_sent(run) > sent + 2000
+
+    await eventually(enough)
+    info = await arena.stream.stream_info(subjects.RESULTS, subjects_filter=">")
+    held = [(info.state.subjects or {})[subject] for subject in held_by]
+    assert held[0] > 2 * held[1]
+    trainer.send_signal(signal.SIGCONT)
+    after = (await reached(arena, run, FOREST, before.version + 2)).manifest
+    assert after.last_task > sent
+    assert after.trained_on == 100 + after.last_task + 1
 
 
 async def asked(arena: Arena, body: bytes) -> dict[str, Any]:

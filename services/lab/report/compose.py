@@ -145,7 +145,9 @@ def _claims(study: Study, findings: Findings) -> list[Block]:
 
 
 def _seen(findings: Findings, seen: list[Sentence]) -> list[Block]:
-    """What concerns the whole experiment, then by variant; what several variants share, once."""
+    """What concerns the whole experiment, then by variant; what several variants share, once.
+    The claims have a table of their own."""
+    seen = [sentence for sentence in seen if sentence.topic != "claim"]
     if len(findings.contests) == 1:
         return [Bullets([sentence.text for sentence in seen])] if seen else []
     blocks: list[Block] = []
