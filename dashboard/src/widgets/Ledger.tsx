@@ -7,6 +7,10 @@ import { labelOf } from "../schedulers";
 import { Badge, Button, type Column, Link, SchedulerName, Select, Table, Widget } from "../ui";
 import { setParameters, useParameter } from "../url";
 
+// Tasks on a page: of all schedulers each is as many rows as there are schedulers.
+const PAGE_OF_ALL = 10;
+const PAGE_OF_ONE = 40;
+
 const SCHEDULER: Column<TaskRow> = {
   key: "scheduler_name",
   header: "Scheduler",
@@ -65,7 +69,7 @@ export function Ledger({ only, title = "Ledger" }: { only?: string; title?: stri
   const by = only ?? (asked && names.includes(asked) ? asked : null);
   const status = useParameter("status");
   const before = useParameter("before");
-  const source = useRunPolled<TaskPage>("/tasks", { limit: 40, scheduler: by, status, before }, 3_000);
+  const source = useRunPolled<TaskPage>("/tasks", { limit: by ? PAGE_OF_ONE : PAGE_OF_ALL, scheduler: by, status, before }, 3_000);
   const rows = source.data?.rows ?? [];
   const next = source.data?.next_before ?? null;
   return (
