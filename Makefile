@@ -53,8 +53,8 @@ up: setup dashboard ## Start the arena on this machine and a run to watch (Ctrl-
 
 .PHONY: test
 test: browser ## Run every test but the long ones
-	$(MAKE) --jobs 2 setup test-page
-	$(MAKE) --jobs 2 lint test-small
+	$(MAKE) --jobs 2 lint test-page
+	$(MAKE) test-small
 	$(MAKE) --jobs 3 test-arena test-storm test-dashboard
 
 .PHONY: test-page
