@@ -15,6 +15,7 @@ from services.lab.report.figures.canvas import (
     wide,
 )
 from services.lab.report.style import INK
+from services.lab.report.wording import counted
 
 _BOX = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -64,7 +65,7 @@ def latency(context: Context) -> Drawing | None:
     note = (
         "The share of judged tasks whose turnaround (wait and execution) is at most x: a curve "
         "further left is better; markers stand at the median and the 95th percentile. Quantiles "
-        f"are averaged over {len(context.study.seeds)} seed(s).{context.left_out}"
+        f"are averaged over {counted(len(context.study.seeds), 'seed')}.{context.left_out}"
     )
     return Drawing(canvas, "Latency", note)
 
@@ -111,7 +112,7 @@ def boxes(context: Context) -> Drawing | None:
                 panel.set_title(context.study.label(variant))
     note = (
         "Box: the middle half of the judged tasks with the median; whiskers: 5th to 95th "
-        f"percentile. Quantiles are averaged over {len(context.study.seeds)} seed(s)."
+        f"percentile. Quantiles are averaged over {counted(len(context.study.seeds), 'seed')}."
         f"{context.left_out}"
     )
     return Drawing(canvas, "Execution time and turnaround of a task", note)
