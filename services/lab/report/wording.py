@@ -1,4 +1,4 @@
-"""Numbers as people read them: four digits at most, units, intervals, names in a sentence."""
+"""Numbers as people read them: few digits, units, intervals, names in a sentence."""
 
 from __future__ import annotations
 
@@ -25,15 +25,26 @@ def quantity(value: Estimate | None, unit: str = "") -> str:
     """`18.3 s [17.9, 18.8]`: the mean and its 95 % interval, where there is one."""
     if value is None:
         return "–"
-    text = number(value.mean) + (f" {unit}" if unit else "")
-    return text + interval(value)
+    return _mean(value) + (f" {unit}" if unit else "") + interval(value)
 
 
 def interval(value: Estimate) -> str:
     if value.low is None or value.high is None:
         return ""
-    low, high = number(value.low, 3), number(value.high, 3)
-    return f" [{low}, {high}]"
+    digits = _digits(value)
+    return f" [{number(value.low, digits)}, {number(value.high, digits)}]"
+
+
+def _mean(value: Estimate) -> str:
+    return number(value.mean, _digits(value))
+
+
+def _digits(value: Estimate) -> int:
+    """Three, or as many more as show that a narrow interval has a width."""
+    if value.low is None or value.high is None:
+        return 3
+    ends = (value.low, value.high)
+    return next((n for n in (3, 4, 5) if len({number(end, n) for end in ends}) == 2), 3)
 
 
 def plus_minus(value: Estimate | None) -> str:
@@ -62,7 +73,7 @@ def signed(value: Estimate) -> str:
 
 
 def times(value: Estimate | None) -> str:
-    return "–" if value is None else f"{number(value.mean)} times{interval(value)}"
+    return "–" if value is None else f"{_mean(value)} times{interval(value)}"
 
 
 def multiple(value: Estimate | None) -> str:
