@@ -122,7 +122,7 @@ def _outcome_table(contest: Contest) -> Table:
         ]
         for name, result in contest.results.items()
     ]
-    widths = (1.25, 1.4, 1.5, 0.8, 1.0, 1.5, 1.6, 1.4, *([0.7] if failed else []))
+    widths = (1.2, 1.2, 1.4, 0.65, 0.85, 1.35, 1.9, 1.55, *([0.7] if failed else []))
     return Table(headers, rows, widths=widths)
 
 
