@@ -60,6 +60,7 @@ def test_learned_schedulers_beat_the_rule_from_the_first_task_on(arena: ArenaPro
     assert unmodelled == [{"n": 0}]  # the first model was there before the first task
 
 
+@pytest.mark.long
 def test_killing_trainer_and_workers_loses_nothing_and_versions_go_on(
     arena: ArenaProcess,
 ) -> None:
