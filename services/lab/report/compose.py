@@ -122,8 +122,15 @@ def _outcome_table(contest: Contest) -> Table:
         ]
         for name, result in contest.results.items()
     ]
-    widths = (1.2, 1.2, 1.4, 0.65, 0.85, 1.35, 1.9, 1.55, *([0.7] if failed else []))
-    return Table(headers, rows, widths=widths)
+    return Table(headers, rows, widths=_by_content(headers, rows))
+
+
+def _by_content(headers: list[str], rows: list[list[str]]) -> tuple[float, ...]:
+    """Every cell on one line where the page has room; headers may break between words."""
+    bold = 1.25  # times as wide
+    words = [bold * max(map(len, header.split())) for header in headers]
+    cells = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return tuple(2.0 + max(pair) for pair in zip(words, cells, strict=True))
 
 
 def _claims(study: Study, findings: Findings) -> list[Block]:
