@@ -40,7 +40,8 @@ def test_plain_text_is_not_answered(cluster: Cluster, setting: str) -> None:
 
 def test_nats_begins_with_a_handshake(cluster: Cluster) -> None:
     """It would greet with INFO in plain text otherwise."""
-    ask = "import socket; print(socket.create_connection(('nats', 4222), 5).recv(4))"
+    ask = "import socket; print(socket.create_connection(('nats', 4222), 30).recv(4))"
     (simulator,) = cluster.containers("simulator")
-    code, said = simulator.exec_run(["timeout", "3", "python", "-c", ask])
-    assert (code, b"INFO" in said) == (124, False)
+    code, said = simulator.exec_run(["python", "-c", ask])
+    # It says nothing, and hangs up when no handshake comes.
+    assert (code, said.strip()) == (0, b"b''")
