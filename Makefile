@@ -80,7 +80,7 @@ test-dashboard: setup dashboard browser
 	$(BIN)/pytest --timeout 400 tests/dashboard
 
 .PHONY: test-long
-test-long: setup ## Start, kill and restart whole arenas: determinism, pauses, experiments, back-pressure, a NATS cluster, TLS (ten minutes)
+test-long: setup ## Start, kill and restart whole arenas: determinism, pauses, experiments, back-pressure, a NATS cluster, TLS (a quarter of an hour)
 	$(BIN)/pytest -m long tests/e2e tests/chaos
 
 .PHONY: chaos
@@ -93,7 +93,7 @@ test-containers: setup ## Build the image, start docker-compose.yml, take contai
 	$(BIN)/pytest tests/containers
 
 .PHONY: fuzz
-fuzz: setup ## Send garbage to every subject and call of a real arena (FUZZ_MESSAGES=10000 FUZZ_SEED=1)
+fuzz: setup ## Send garbage to every subject and call of a real arena (FUZZ_MESSAGES=10000 FUZZ_SEED=1; half an hour)
 	FUZZ_MESSAGES=$${FUZZ_MESSAGES:-10000} FUZZ_SEED=$${FUZZ_SEED:-$$RANDOM} $(BIN)/pytest -s tests/integration/test_fuzz_bus.py tests/integration/test_fuzz_interface.py
 
 .PHONY: lint
