@@ -19,7 +19,8 @@ $(READY): pyproject.toml constraints.txt
 		{ echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo 'installing the Python packages' >&2
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@# What is never imported need not be compiled, and that is most of it.
+	@$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $(READY)
 
 DASHBOARD := dashboard/dist/index.html
@@ -53,8 +54,8 @@ up: setup dashboard ## Start the arena on this machine and a run to watch (Ctrl-
 
 .PHONY: test
 test: browser ## Run every test but the long ones
-	$(MAKE) --jobs 2 lint test-page
-	$(MAKE) test-small
+	$(MAKE) --jobs 2 setup test-page
+	$(MAKE) --jobs 2 lint test-small
 	$(MAKE) --jobs 3 test-arena test-storm test-dashboard
 
 .PHONY: test-page

@@ -51,8 +51,10 @@ class Viewer:
             self.complaints.append(f"{message.type}: {message.text}")
 
     def open(self, view: str, **parameters: Any) -> None:
+        """Unless that is what it shows."""
         query = "&".join(f"{name}={value}" for name, value in {"view": view, **parameters}.items())
-        self.page.goto(f"{self.url}/?{query}")
+        if self.page.url != f"{self.url}/?{query}":
+            self.page.goto(f"{self.url}/?{query}")
 
     def widget(self, name: str) -> Any:
         return self.page.get_by_test_id(f"widget-{name}")
@@ -61,12 +63,21 @@ class Viewer:
         """A widget's rows as it shows them in its table: attributes of the row, and raw values."""
         widget = self.widget(name)
         widget.locator(f"[data-testid='table-toggle-{name}'], tbody").first.wait_for()
-        toggle = self.page.get_by_test_id(f"table-toggle-{name}")
-        if toggle.count() and toggle.get_attribute("aria-pressed") == "false":
-            toggle.click()
+        self._toggle(name, "true")
         widget.locator("tbody tr td").first.wait_for()
         rows: list[dict[str, Any]] = widget.locator("tbody tr").evaluate_all(READ_ROWS)
         return rows
+
+    def drawing(self, name: str) -> Any:
+        """The widget, not as a table."""
+        self.page.get_by_test_id(f"table-toggle-{name}").wait_for()
+        self._toggle(name, "false")
+        return self.widget(name)
+
+    def _toggle(self, name: str, pressed: str) -> None:
+        toggle = self.page.get_by_test_id(f"table-toggle-{name}")
+        if toggle.count() and toggle.get_attribute("aria-pressed") != pressed:
+            toggle.click()
 
     def matrix(self, name: str) -> dict[tuple[str, str], float]:
         """The cells of a widget that is a matrix, by row and column."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from playwright.sync_api import Browser
@@ -62,6 +63,12 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def viewer(browser: Browser, arena: ArenaProcess) -> Iterator[Viewer]:
+    with looking(browser, arena) as found:
+        yield found
+
+
+@contextmanager
+def looking(browser: Browser, arena: ArenaProcess) -> Iterator[Viewer]:
     context = browser.new_context(viewport=DESK)  # type: ignore[arg-type]
     found = Viewer(context.new_page(), arena.announced["url"])
     yield found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
@@ -9,7 +11,7 @@ from playwright.sync_api import Browser
 from tests.dashboard.browser import DESK, PHONE, Viewer
 from tests.e2e.arena import ArenaProcess
 
-VIEWS = {
+VIEWS: dict[str, dict[str, Any]] = {
     "arena": {},
     "scheduler": {"scheduler": "rl_agent"},
     "history": {},

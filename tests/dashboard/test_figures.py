@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser
 
 from tests.dashboard.browser import READ_ROWS, Viewer
-from tests.dashboard.conftest import EVERYBODY, TASKS
+from tests.dashboard.conftest import EVERYBODY, TASKS, looking
 from tests.e2e.arena import ArenaProcess
 
 WINDOW = 1000  # tasks that the analysis looks at
@@ -17,6 +19,13 @@ FIRST = TASKS - WINDOW
 LIVE = 5e-6
 
 near = pytest.approx
+
+
+@pytest.fixture(scope="module")
+def viewer(browser: Browser, arena: ArenaProcess) -> Iterator[Viewer]:
+    """One page for all: the run is over, and nobody here changes what another one reads."""
+    with looking(browser, arena) as found:
+        yield found
 
 
 def by(rows: list[dict[str, Any]], key: str) -> dict[Any, dict[str, Any]]:
@@ -50,14 +59,11 @@ def test_the_race_is_what_was_stored(viewer: Viewer, arena: ArenaProcess, run: s
 
 def test_the_race_is_in_order(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
     viewer.open("arena", run=run)
-    viewer.widget("race").locator("[data-place]").first.wait_for()
-    order = (
-        viewer.widget("race")
-        .locator("[data-place]")
-        .evaluate_all(
-            "bars => bars.sort((a, b) => a.dataset.place - b.dataset.place)"
-            ".map(bar => bar.dataset.scheduler)"
-        )
+    bars = viewer.drawing("race").locator("[data-place]")
+    bars.first.wait_for()
+    order = bars.evaluate_all(
+        "bars => bars.sort((a, b) => a.dataset.place - b.dataset.place)"
+        ".map(bar => bar.dataset.scheduler)"
     )
     stored = totals(arena, run)
     assert order == sorted(stored, key=lambda name: stored[name]["time"])
