@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 
 # Messages on each subject of the bus; a call of the HTTP interface is tried far less often.
-MESSAGES = int(os.environ.get("FUZZ_MESSAGES", "100"))
+MESSAGES = int(os.environ.get("FUZZ_MESSAGES", "200"))
 LARGE = MESSAGES >= 1000
 CALLS = MESSAGES // 80 if LARGE else 1
 # Of all HTTP calls together.
