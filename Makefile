@@ -4,6 +4,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+# Where this is set, each of a hundred processes would compile our code anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help
 help: ## List the targets
@@ -19,8 +21,7 @@ $(READY): pyproject.toml constraints.txt
 		{ echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo 'installing the Python packages' >&2
-	@# What is never imported need not be compiled, and that is most of it.
-	@$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $(READY)
 
 DASHBOARD := dashboard/dist/index.html
