@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from docker.errors import APIError, ImageNotFound
+from docker.errors import APIError, ImageNotFound, NotFound
 
 from tests.containers.cluster import ROOT, Cluster
 
@@ -36,8 +36,10 @@ def added(cluster: Cluster, *services: str) -> Iterator[None]:
         except ImageNotFound:
             try:
                 cluster.docker.images.pull(image)
+            except NotFound:  # the registry answers, and has no such image
+                raise
             except APIError as error:
-                pytest.skip(f"{image} cannot be had: {error.explanation}")
+                pytest.skip(f"no registry gives {image} to this machine: {error.explanation}")
     try:
         for service in services:
             cluster.add(service)

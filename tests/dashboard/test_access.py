@@ -57,6 +57,14 @@ def look(viewer: Viewer, theme: str, size: dict[str, int]) -> None:
     assert not too_wide, f"it scrolls sideways at {size['width']} px"
 
 
+def test_a_theme_is_kept(viewer: Viewer, run: str) -> None:
+    viewer.open("log", run=run)
+    viewer.page.get_by_label("Light theme").click()
+    viewer.page.reload()
+    viewer.page.get_by_label("Dark theme").wait_for()
+    assert viewer.page.evaluate("document.documentElement.dataset.theme") == "light"
+
+
 def test_the_keyboard_reaches_the_views_and_the_controls(viewer: Viewer, run: str) -> None:
     viewer.open("arena", run=run)
     viewer.widget("race").wait_for()

@@ -10,7 +10,10 @@ import pytest
 from services.cli.peaks import peak_mb
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the kernel keeps no mark")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(),
+    reason="only Linux notes the most memory that a process had; elsewhere it is looked at often",
+)
 def test_memory_that_was_given_back_before_anybody_looked_counts() -> None:
     mine = psutil.Process()
     block = b"x" * 200_000_000
