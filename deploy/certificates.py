@@ -1,6 +1,6 @@
 """Certificates for containers: `python -m deploy.certificates FOLDER [NAME...]`.
 
-For deploy/compose.tls.yml. Run it again to renew what is about to end, then restart the containers.
+For deploy/compose.tls.yml. Run it again to renew a certificate, then restart the containers.
 """
 
 from __future__ import annotations
@@ -8,19 +8,19 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from deploy.local.certificates import Certificates
+from deploy.local.arena import Certificates
+from deploy.local.certificates import load_or_make
 
-# Under which the containers call each other; people come by localhost, or names of their own.
+# The containers' names for each other; people use localhost, or names that they add.
 NAMES = ("localhost", "gateway", "clickhouse", "nats", "nats-2", "nats-3")
 
 
 def make(folder: Path, names: list[str]) -> Certificates:
-    made = Certificates.load_or_make(folder, [*NAMES, *names])
-    # The containers' users are not its owner, and are given the file alone; everybody else is kept
-    # out by the folder.
+    files = load_or_make(folder, [*NAMES, *names])
+    # The containers' users do not own the key and must read it; the folder keeps others out.
     folder.chmod(0o700)
-    made.key.chmod(0o644)
-    return made
+    files.key.chmod(0o644)
+    return files
 
 
 def main() -> None:
@@ -30,8 +30,8 @@ def main() -> None:
     )
     parser.add_argument("folder", type=Path, help="where they are kept")
     parser.add_argument("names", nargs="*", help="more names under which the gateway is called")
-    given = parser.parse_args()
-    print(f"trust {make(given.folder, given.names).authority}")
+    options = parser.parse_args()
+    print(f"trust {make(options.folder, options.names).authority}")
 
 
 if __name__ == "__main__":

@@ -1,19 +1,23 @@
-"""Every error that is ours, as one tree.
+"""Our exceptions, as one tree.
 
 ArenaError
-├── SpecError          a RunSpec that cannot be run; says which field and what is allowed
-├── Unreadable         a message that will never be understood: goes to the dead letters
-│   ├── ModelRefused   a model that is not what its manifest says
-│   └── TooNew         a message that a newer version of the program wrote
-├── Conflict           another instance advanced the sequence first: reload and go on
-├── NotFound           a run or task that does not exist
-├── NotAllowed         a run in this state cannot do that
-└── Unavailable        a part of the arena does not answer; trying again may help
+├── SpecError                a RunSpec that cannot be run; says which field and what is allowed
+├── Unreadable               a message that no retry will make readable: becomes a dead letter
+│   ├── ModelRefused         a model that does not match its manifest; workers publish an event
+│   └── TooNew               a message that a newer version of the program wrote
+├── Conflict                 another instance published the next message of a sequence first
+├── NotFound                 a run or task that does not exist
+├── NotAllowed               the run's state does not allow it
+├── Unavailable              a part of the arena does not answer; a retry may help
+└── StoreError               a statement that ClickHouse did not carry out (shared/store/client.py)
+    ├── StoreUnavailable     it does not answer now (also Unavailable)
+    ├── StatementRefused     it never will: a wrong type, an unknown column
+    └── SchemaTooNew         a newer version of the program has changed the tables
 """
 
 
 class ArenaError(Exception):
-    """Base of all errors a caller may want to catch."""
+    """Base class."""
 
 
 class SpecError(ArenaError):
@@ -29,12 +33,11 @@ class Unreadable(ArenaError):
 
 
 class ModelRefused(Unreadable):
-    """A model that is not what its manifest says, or that cannot be read. `which` is the same
-    for the same bytes."""
+    """A model that does not match its manifest or cannot be read. `digest` identifies its bytes."""
 
-    def __init__(self, reason: str, which: str = "") -> None:
+    def __init__(self, reason: str, digest: str = "") -> None:
         super().__init__(reason)
-        self.which = which
+        self.digest = digest
 
 
 class TooNew(Unreadable):
@@ -42,7 +45,7 @@ class TooNew(Unreadable):
 
 
 class Conflict(ArenaError):
-    """Somebody else wrote the next message of this sequence."""
+    """Another instance wrote the next message of this sequence."""
 
 
 class NotFound(ArenaError):

@@ -1,10 +1,10 @@
-"""What has to be so before a library is loaded."""
+"""The environment that libraries read when they are imported."""
 
 from __future__ import annotations
 
 import os
 
-# Rich takes these for good when it is loaded; a test says itself how wide its terminal is.
+# Rich reads these once; a test sets the width of its terminal itself.
 for name in ("COLUMNS", "LINES"):
     os.environ.pop(name, None)
 

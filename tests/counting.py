@@ -1,4 +1,4 @@
-"""How tests count: every task once for every scheduler, or one was lost or doubled."""
+"""Counting results: one of every scheduler for every task, or some are lost or doubled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COUNTED = """
 
 
 def once(tasks: int, schedulers: Iterable[str]) -> list[dict[str, Any]]:
-    """What the query finds of a run that is whole."""
+    """The rows of a run with one result of every scheduler for every task."""
     return [
         {"scheduler": name, "results": tasks, "tasks": tasks, "last": tasks - 1}
         for name in sorted(schedulers)

@@ -1,4 +1,4 @@
-"""Whether an arena has written one of its secrets where anybody may read."""
+"""Whether an arena has logged one of its secrets."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ def files_with_secrets(folder: Path) -> list[str]:
     secrets = list(_values(json.loads((folder / "secrets.json").read_text())))
     assert len(secrets) > 5
     logs = [*(folder / "logs").iterdir(), *folder.parent.glob(f"{folder.name}.stderr")]
-    said = {file.name: file.read_text(errors="replace") for file in logs}
-    assert any(said.values()), f"nothing is logged in {folder}"
-    return sorted(name for name, text in said.items() if any(each in text for each in secrets))
+    texts = {file.name: file.read_text(errors="replace") for file in logs}
+    assert any(texts.values()), f"nothing is logged in {folder}"
+    return sorted(name for name, text in texts.items() if any(each in text for each in secrets))
 
 
-def _values(said: Any) -> Iterator[str]:
-    if isinstance(said, dict):
-        for each in said.values():
+def _values(secret: Any) -> Iterator[str]:
+    if isinstance(secret, dict):
+        for each in secret.values():
             yield from _values(each)
     else:
-        yield str(said)
+        yield str(secret)

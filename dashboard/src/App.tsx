@@ -1,7 +1,7 @@
 import { Suspense, useEffect } from "react";
 import { isActive, useRuns } from "./api/runs";
 import { feed, useLink, useLive, useRun } from "./live";
-import { Fault } from "./shell/Fault";
+import { ErrorBoundary } from "./shell/ErrorBoundary";
 import { Header } from "./shell/Header";
 import { Navigation } from "./shell/Navigation";
 import { Button } from "./ui/Button";
@@ -11,12 +11,12 @@ import { DEFAULT_VIEW, openView, setParameters, useParameter } from "./url";
 import { VIEWS } from "./views";
 import { useSentWeights } from "./weights";
 
-/** These are about more than one run, or none, and work without one. */
+/** Views that work without a run. */
 const WITHOUT_RUN = ["new", "history", "log", "compare"];
 
 export function App() {
-  const asked = useParameter("view") ?? DEFAULT_VIEW;
-  const view = VIEWS[asked] ? asked : DEFAULT_VIEW;
+  const selected = useParameter("view") ?? DEFAULT_VIEW;
+  const view = VIEWS[selected] ? selected : DEFAULT_VIEW;
   useWatchedRun();
   useSentWeights();
   useTitle(VIEWS[view]?.title ?? "");
@@ -26,7 +26,7 @@ export function App() {
         href="#content"
         className="sr-only z-50 rounded-lg bg-accent px-4 py-2 text-on-accent focus:not-sr-only focus:fixed focus:top-2 focus:left-2"
       >
-        Skip to the content
+        Skip to content
       </a>
       <aside className="md:sticky md:top-0 md:flex md:h-dvh md:flex-col md:border-r md:border-line md:bg-sunken">
         <img src="/icon.svg" alt="" className="mx-auto mt-3 mb-4 hidden size-9 md:block" />
@@ -35,11 +35,11 @@ export function App() {
       <div className="min-w-0 pb-20 md:pb-6">
         <Header />
         <main id="content" tabIndex={-1} className="px-3 pt-3 outline-none md:px-5 md:pt-4">
-          <Fault key={view}>
+          <ErrorBoundary key={view}>
             <Suspense fallback={<Skeleton />}>
               <Content view={view} />
             </Suspense>
-          </Fault>
+          </ErrorBoundary>
         </main>
       </div>
       <Toasts />
@@ -49,27 +49,27 @@ export function App() {
 
 function Content({ view }: { view: string }) {
   const run = useRun();
-  const asked = useParameter("run");
+  const selected = useParameter("run");
   const unknown = useLink((link) => link.unknownRun);
   const View = VIEWS[view]?.component;
   if (!View) return null;
   if (WITHOUT_RUN.includes(view)) return <View />;
-  if (unknown && asked) return <UnknownRun run={asked} />;
+  if (unknown && selected) return <UnknownRun run={selected} />;
   if (unknown && !run) return <NoRun />;
-  if (!run) return <Waiting />;
+  if (!run) return <Connecting />;
   return <View key={run} />;
 }
 
-/** The address says which run; without one the newest is followed, also when a newer one starts. */
+/** The run in the address; without one the newest, also after a newer one starts. */
 function useWatchedRun(): void {
-  const asked = useParameter("run");
+  const selected = useParameter("run");
   const shown = useRun();
   const state = useLive((live) => live.state);
   const newest = useRuns().data?.[0]?.run ?? null;
-  useEffect(() => feed.watch(asked), [asked]);
+  useEffect(() => feed.watch(selected), [selected]);
   useEffect(() => {
-    if (!asked && shown && newest && newest !== shown && !isActive(state)) feed.reconnect();
-  }, [asked, shown, newest, state]);
+    if (!selected && shown && newest && newest !== shown && !isActive(state)) feed.reconnect();
+  }, [selected, shown, newest, state]);
 }
 
 function useTitle(title: string): void {
@@ -79,13 +79,13 @@ function useTitle(title: string): void {
   }, [title, state]);
 }
 
-function Waiting() {
+function Connecting() {
   const problem = useLive((live) => live.problem);
   const connection = useLink((link) => link.connection);
-  const away = connection === "offline" || connection === "reconnecting";
+  const unreachable = connection === "offline" || connection === "reconnecting";
   return (
     <div className="mt-24">
-      <Empty>{away ? "The gateway does not answer. This page keeps trying." : (problem ?? "Connecting to the arena…")}</Empty>
+      <Empty>{unreachable ? "The gateway does not answer. Retrying." : (problem ?? "Connecting…")}</Empty>
     </div>
   );
 }
@@ -94,9 +94,9 @@ function UnknownRun({ run }: { run: string }) {
   return (
     <div className="mt-24">
       <Empty>
-        <p className="mb-4">There is no run {run}.</p>
-        <Button look="primary" onClick={() => setParameters({ run: null }, false)}>
-          Watch the newest run
+        <p className="mb-4">Run {run} does not exist.</p>
+        <Button variant="primary" onClick={() => setParameters({ run: null }, false)}>
+          Show the newest run
         </Button>
       </Empty>
     </div>
@@ -107,8 +107,8 @@ function NoRun() {
   return (
     <div className="mt-24">
       <Empty>
-        <p className="mb-4">No run yet. Start one, and the race appears here.</p>
-        <Button look="primary" onClick={() => openView("new")}>
+        <p className="mb-4">No run yet.</p>
+        <Button variant="primary" onClick={() => openView("new")}>
           New run
         </Button>
       </Empty>

@@ -1,8 +1,19 @@
 import { describe, expect, it } from "vitest";
-import { ago, count, dollars, joules, megabytes, number, overOracle, percent, perSecond, seconds, shortCount } from "./format";
+import {
+  count,
+  dollars,
+  joules,
+  megabytes,
+  number,
+  overOracle,
+  percent,
+  perSecond,
+  seconds,
+  shortCount,
+} from "./format";
 
 describe("numbers", () => {
-  it("keep three significant digits and their whole part", () => {
+  it("keep three significant digits and the integer part", () => {
     expect(number(1.23456)).toBe("1.23");
     expect(number(0.0123456)).toBe("0.0123");
     expect(number(123456.7)).toBe("123,457");
@@ -10,7 +21,7 @@ describe("numbers", () => {
     expect(number(-2.5)).toBe("−2.50");
   });
 
-  it("say so when there is none", () => {
+  it("are a dash when missing", () => {
     expect([number(null), seconds(undefined), dollars(NaN), percent(Infinity)]).toEqual(["–", "–", "–", "–"]);
   });
 
@@ -38,17 +49,11 @@ describe("time", () => {
     expect(seconds(3 * 86400)).toBe("3 d 00 h");
   });
 
-  it("never shows 1000 of a unit or 60 of a clock", () => {
+  it("rounds up to the next unit", () => {
     expect(seconds(0.99996)).toBe("1.00 s");
     expect(seconds(0.00099996)).toBe("1.00 ms");
     expect(seconds(59.96)).toBe("1 min 00 s");
     expect(seconds(3599.7)).toBe("1 h 00 min");
-  });
-
-  it("tells how long ago", () => {
-    expect(ago(100, 102)).toBe("just now");
-    expect(ago(100, 142)).toBe("42 s ago");
-    expect(ago(100, 100 + 7300)).toBe("2 h ago");
   });
 });
 
@@ -82,7 +87,7 @@ describe("shares and ratios", () => {
     expect(percent(0.256, 0)).toBe("26 %");
   });
 
-  it("say how far something is from the Oracle", () => {
+  it("relative to the Oracle are differences", () => {
     expect(overOracle(1.25)).toBe("+25.0 %");
     expect(overOracle(1.0123)).toBe("+1.23 %");
     expect(overOracle(0.9)).toBe("−10.0 %");
@@ -90,7 +95,7 @@ describe("shares and ratios", () => {
     expect(overOracle(25)).toBe("25.0×");
   });
 
-  it("give a rate", () => {
+  it("are rates", () => {
     expect(perSecond(20)).toBe("20.0/s");
     expect(perSecond(12500)).toBe("12.5 k/s");
   });

@@ -1,4 +1,4 @@
-/** Numbers for people: a unit that fits, and no more digits than help. */
+/** Numbers as text: with a fitting unit and few digits. */
 
 const NONE = "–";
 const MINUS = "−";
@@ -9,11 +9,10 @@ function missing(value: Value): value is null | undefined {
   return value === null || value === undefined || !Number.isFinite(value);
 }
 
-/** Making a formatter costs a hundred times as much as using it. */
+/** Made once: creating a formatter costs a hundred times as much as using it. */
 const formatters = Array.from(
   { length: 10 },
-  (_, decimals) =>
-    new Intl.NumberFormat("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals }),
+  (_, decimals) => new Intl.NumberFormat("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals }),
 );
 
 function grouped(value: number, decimals: number): string {
@@ -21,11 +20,11 @@ function grouped(value: number, decimals: number): string {
   return text.replace("-", MINUS);
 }
 
-/** Three significant digits, but never less than the whole part. */
+/** Three significant digits; the integer part is never rounded. */
 export function number(value: Value, digits = 3): string {
   if (missing(value)) return NONE;
   if (value === 0) return "0";
-  // Of the rounded value: 0.9996 is shown as 1.00, not as 1.000.
+  // Of the rounded value: 0.9996 becomes 1.00, not 1.000.
   const magnitude = Math.floor(Math.log10(Math.abs(Number(value.toPrecision(digits)))));
   const decimals = Math.min(9, Math.max(0, digits - 1 - magnitude));
   return grouped(value, decimals);
@@ -35,7 +34,7 @@ export function count(value: Value): string {
   return missing(value) ? NONE : grouped(Math.round(value), 0);
 }
 
-/** For tight places: 1.24 M. */
+/** 1.24 M. */
 export function shortCount(value: Value): string {
   if (missing(value)) return NONE;
   const size = Math.abs(value);
@@ -48,7 +47,7 @@ export function shortCount(value: Value): string {
 export function seconds(value: Value): string {
   if (missing(value)) return NONE;
   const size = Math.abs(value);
-  // Differences of times leave crumbs of floating point that mean nothing.
+  // Rounding errors of differences.
   if (size < 1e-9) return "0 s";
   if (size < 0.9995e-6) return `${number(value * 1e9)} ns`;
   if (size < 0.9995e-3) return `${number(value * 1e6)} µs`;
@@ -58,8 +57,8 @@ export function seconds(value: Value): string {
 }
 
 function clockOf(size: number): string {
-  const whole = Math.round(size);
-  if (whole < 3600) return `${Math.floor(whole / 60)} min ${pad(whole % 60)} s`;
+  const rounded = Math.round(size);
+  if (rounded < 3600) return `${Math.floor(rounded / 60)} min ${pad(rounded % 60)} s`;
   const minutes = Math.round(size / 60);
   if (minutes < 2880) return `${Math.floor(minutes / 60)} h ${pad(minutes % 60)} min`;
   const hours = Math.round(size / 3600);
@@ -81,7 +80,7 @@ export function joules(value: Value): string {
   return `${number(value / 1e9)} GJ`;
 }
 
-/** A task costs micro-dollars; a run may cost dollars. */
+/** A task costs micro-dollars, a run dollars. */
 export function dollars(value: Value): string {
   if (missing(value)) return NONE;
   const size = Math.abs(value);
@@ -98,7 +97,7 @@ export function percent(share: Value, digits?: number): string {
   return `${grouped(value, digits ?? (Math.abs(value) < 9.995 && value !== 0 ? 2 : 1))} %`;
 }
 
-/** A ratio to the Oracle (1.25) as what it costs more: +25.0 %. */
+/** A ratio to the Oracle (1.25) as the difference: +25.0 %. */
 export function overOracle(ratio: Value): string {
   if (missing(ratio)) return NONE;
   const more = (ratio - 1) * 100;
@@ -134,13 +133,17 @@ export function dateTime(at: Value): string {
   });
 }
 
-/** How long ago, in words. */
-export function ago(at: Value, now: number): string {
-  if (missing(at)) return NONE;
-  const passed = now - at;
-  if (passed < 5) return "just now";
-  if (passed < 60) return `${Math.floor(passed)} s ago`;
-  if (passed < 3600) return `${Math.floor(passed / 60)} min ago`;
-  if (passed < 86_400) return `${Math.floor(passed / 3600)} h ago`;
-  return `${Math.floor(passed / 86_400)} d ago`;
+/** Version 0: no model has been published. */
+export function modelVersion(version: Value): string {
+  return version ? `v${version}` : NONE;
+}
+
+/** Scores differ in their third and fourth digit. */
+export function score(value: Value): string {
+  return number(value, 4);
+}
+
+/** Null when one of them is missing or the second is 0. */
+export function ratio(value: Value, reference: Value): number | null {
+  return missing(value) || missing(reference) || reference === 0 ? null : value / reference;
 }

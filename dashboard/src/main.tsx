@@ -1,14 +1,19 @@
 import "@fontsource-variable/geist";
 import "@fontsource-variable/geist-mono";
+import { QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./App";
+import { queryClient, refetchOnLiveChanges } from "./api/polling";
 import "./index.css";
 
 const root = document.getElementById("root");
 if (!root) throw new Error("index.html has no #root");
+refetchOnLiveChanges();
 createRoot(root).render(
   <StrictMode>
-    <App />
+    <QueryClientProvider client={queryClient}>
+      <App />
+    </QueryClientProvider>
   </StrictMode>,
 );

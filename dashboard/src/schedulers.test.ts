@@ -1,11 +1,20 @@
 import { describe, expect, it } from "vitest";
-import { colourOf, labelOf } from "./schedulers";
+import { colourOf, labelOf, ORACLE } from "./schedulers";
 
-const BUILT_IN = ["oracle", "hybrid_ml", "rl_agent", "greedy", "round_robin", "random", "cpu_only", "gpu_only"];
+const BUILT_IN = [ORACLE, "hybrid_ml", "rl_agent", "greedy", "round_robin", "random", "cpu_only", "gpu_only"];
 
 describe("labels", () => {
   it("come from the name", () => {
-    expect(BUILT_IN.map(labelOf)).toEqual(["Oracle", "Hybrid ML", "RL agent", "Greedy", "Round robin", "Random", "CPU only", "GPU only"]);
+    expect(BUILT_IN.map(labelOf)).toEqual([
+      "Oracle",
+      "Hybrid ML",
+      "RL agent",
+      "Greedy",
+      "Round robin",
+      "Random",
+      "CPU only",
+      "GPU only",
+    ]);
     expect(labelOf("transfer_aware")).toBe("Transfer aware");
   });
 });
@@ -17,13 +26,13 @@ describe("colours", () => {
     }
   });
 
-  it("of a plugged-in scheduler are always the same, and not its neighbour's", () => {
+  it("of a plug-in are always the same, and differ between plug-ins", () => {
     expect(colourOf("mine_a", "dark")).toBe(colourOf("mine_a", "dark"));
     expect(colourOf("mine_a", "dark")).not.toBe(colourOf("mine_b", "dark"));
     expect(colourOf("mine_a", "dark")).toMatch(/^hsl\(\d+, 78%, 70%\)$/);
   });
 
-  it("can be read on their ground", () => {
+  it("have enough contrast with the background", () => {
     for (const name of BUILT_IN) {
       expect(contrast(colourOf(name, "dark"), "#121a2c")).toBeGreaterThan(4.5);
       expect(contrast(colourOf(name, "light"), "#ffffff")).toBeGreaterThan(3.5);
@@ -31,7 +40,7 @@ describe("colours", () => {
   });
 });
 
-/** WCAG's contrast ratio of two hex colours. */
+/** The contrast ratio of WCAG. */
 function contrast(left: string, right: string): number {
   const [a, b] = [luminance(left), luminance(right)];
   return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);

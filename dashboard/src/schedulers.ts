@@ -1,9 +1,11 @@
-/** How a scheduler is shown: its label and its colour, the same in every chart. */
+/** The label and the colour of a scheduler, the same in every chart. */
 
 export type ThemeName = "dark" | "light";
 
+export const ORACLE = "oracle";
+
 const COLOURS: Record<string, Record<ThemeName, string>> = {
-  oracle: { dark: "#ffd166", light: "#b27400" },
+  [ORACLE]: { dark: "#ffd166", light: "#b27400" },
   hybrid_ml: { dark: "#22d3ee", light: "#0786a0" },
   rl_agent: { dark: "#b37bff", light: "#7c2fe0" },
   greedy: { dark: "#4ade9a", light: "#0d8a55" },
@@ -22,8 +24,6 @@ const ABBREVIATIONS: Record<string, string> = {
   ai: "AI",
 };
 
-export const ORACLE = "oracle";
-
 export function labelOf(name: string): string {
   const words = name.split("_").filter(Boolean);
   return words.map((word, at) => ABBREVIATIONS[word] ?? (at === 0 ? capital(word) : word)).join(" ");
@@ -33,7 +33,7 @@ function capital(word: string): string {
   return word.charAt(0).toUpperCase() + word.slice(1);
 }
 
-/** A plugged-in scheduler gets a hue from its name: the same on every screen, for ever. */
+/** The hue of a scheduler from a plug-in is derived from its name, so that it is always the same. */
 export function colourOf(name: string, theme: ThemeName): string {
   const fixed = COLOURS[name];
   if (fixed) return fixed[theme];
@@ -41,7 +41,7 @@ export function colourOf(name: string, theme: ThemeName): string {
   return theme === "dark" ? `hsl(${hue}, 78%, 70%)` : `hsl(${hue}, 68%, 36%)`;
 }
 
-/** FNV-1a: short names that differ in one letter get hues far apart. */
+/** FNV-1a: names that differ in one letter get distant hues. */
 function hash(text: string): number {
   let value = 0x811c9dc5;
   for (let at = 0; at < text.length; at += 1) {

@@ -1,28 +1,25 @@
-/** Dark or light, and the palette of the present theme for what is drawn on a canvas. */
+/** The dark and the light theme, and the palette of the current one for charts. */
 import { useMemo } from "react";
+import { useStore } from "zustand";
+import { createStore } from "zustand/vanilla";
 import { colourOf, type ThemeName } from "./schedulers";
-import { createStore, useSelected } from "./store";
 
 const KEY = "hybrid.theme";
 
-const theme = createStore<ThemeName>(
-  typeof document !== "undefined" && document.documentElement.dataset["theme"] === "light"
-    ? "light"
-    : "dark",
+const theme = createStore<ThemeName>(() =>
+  typeof document !== "undefined" && document.documentElement.dataset.theme === "light" ? "light" : "dark",
 );
 
 export function useTheme(): ThemeName {
-  return useSelected(theme, (name) => name);
+  return useStore(theme);
 }
 
 export function toggleTheme(): void {
-  const next = theme.get() === "dark" ? "light" : "dark";
-  document.documentElement.dataset["theme"] = next;
-  document
-    .querySelector('meta[name="theme-color"]')
-    ?.setAttribute("content", next === "dark" ? "#070a12" : "#eef1f7");
+  const next = theme.getState() === "dark" ? "light" : "dark";
+  document.documentElement.dataset.theme = next;
+  document.querySelector('meta[name="theme-color"]')?.setAttribute("content", next === "dark" ? "#070a12" : "#eef1f7");
   localStorage.setItem(KEY, next);
-  theme.set(next);
+  theme.setState(next, true);
 }
 
 export interface Palette {
@@ -39,17 +36,17 @@ export interface Palette {
   bad: string;
   gpu: string;
   cpu: string;
-  /** Pixels of small text on a canvas; it grows with the page's text on a wall. */
+  /** Size of small text on a canvas, in pixels; it grows with the text of the page. */
   small: number;
   colour: (scheduler: string) => string;
 }
 
-/** How much larger than usual the page's text is. */
+/** The size of the page's text relative to 16 px. */
 export function textScale(): number {
   return parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
 }
 
-/** Read from the style sheet, so that a colour is written down once. */
+/** Read from the style sheet, so that each colour is defined once. */
 export function usePalette(): Palette {
   const name = useTheme();
   return useMemo(() => {

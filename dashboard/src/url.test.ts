@@ -13,7 +13,7 @@ describe("the address", () => {
     expect(format({})).toBe("/");
   });
 
-  it("drops what is empty", () => {
+  it("drops empty parameters", () => {
     expect(parse("?view=arena&run=")).toEqual({ view: "arena" });
     expect(changed({ run: "r", before: "9" }, { before: null, status: "ok" })).toEqual({ run: "r", status: "ok" });
   });
@@ -29,11 +29,11 @@ describe("weights in the address", () => {
     expect(parseWeights(formatWeights({ time: 60, energy: 30, cost: 10 }))).toEqual({ time: 60, energy: 30, cost: 10 });
   });
 
-  it("are sent as shares", () => {
+  it("become shares", () => {
     expect(shares({ time: 60, energy: 30, cost: 30 })).toEqual({ time: 0.5, energy: 0.25, cost: 0.25 });
   });
 
-  it("fall back to time when they make no sense", () => {
+  it("fall back to time when they are invalid", () => {
     for (const text of [null, "", "1,2", "0,0,0", "1,x,2", "-1,1,1", "101,0,0"]) {
       expect(parseWeights(text)).toEqual({ time: 100, energy: 0, cost: 0 });
     }

@@ -1,5 +1,5 @@
-/** View, run and filters live in the address, so that a screen can be kept and sent. */
-import { type MouseEvent, useSyncExternalStore } from "react";
+/** View, run and filters are query parameters, so that a screen can be bookmarked and shared. */
+import { navigate, useLocationProperty } from "wouter/use-browser-location";
 
 export type Parameters = Record<string, string>;
 export type Change = Record<string, string | number | null | undefined>;
@@ -7,86 +7,45 @@ export type Change = Record<string, string | number | null | undefined>;
 export const DEFAULT_VIEW = "arena";
 
 export function parse(search: string): Parameters {
-  const found: Parameters = {};
-  for (const [key, value] of new URLSearchParams(search)) if (value !== "") found[key] = value;
-  return found;
+  return Object.fromEntries([...new URLSearchParams(search)].filter(([, value]) => value !== ""));
 }
 
-export function format(parameters: Parameters): string {
-  const query = new URLSearchParams();
-  // The view comes first: it is what a person looks for in an address.
-  for (const key of ["view", "run", ...Object.keys(parameters)]) {
-    const value = parameters[key];
-    if (value !== undefined && value !== "" && !query.has(key)) query.set(key, value);
-  }
-  const text = query.toString();
-  return text ? `/?${text}` : "/";
+/** The view and the run come first: readers look for them in an address. */
+export function format({ view = "", run = "", ...others }: Parameters): string {
+  const filled = Object.entries({ view, run, ...others }).filter(([, value]) => value !== "");
+  return filled.length ? `/?${new URLSearchParams(filled)}` : "/";
 }
 
 /** Null removes a parameter. */
 export function changed(parameters: Parameters, change: Change): Parameters {
-  const next = { ...parameters };
-  for (const [key, value] of Object.entries(change)) {
-    if (value === null || value === undefined || value === "") delete next[key];
-    else next[key] = String(value);
-  }
-  return next;
+  const next = Object.entries({ ...parameters, ...change }).filter(([, value]) => (value ?? "") !== "");
+  return Object.fromEntries(next.map(([key, value]) => [key, String(value)]));
 }
 
 /** Another view keeps the run and the weights; filters belong to the view that is left. */
-export function viewAddress(parameters: Parameters, view: string, change: Change = {}): Parameters {
-  const kept: Parameters = {};
-  for (const key of ["run", "weights"]) if (parameters[key]) kept[key] = parameters[key];
-  return changed({ ...kept, view }, change);
+export function viewAddress({ run = "", weights = "" }: Parameters, view: string, change: Change = {}): Parameters {
+  return changed({ run, weights, view }, change);
 }
 
-const listeners = new Set<() => void>();
-let last = { search: "", parameters: {} as Parameters };
-
-export function current(): Parameters {
-  const search = window.location.search;
-  if (search !== last.search) last = { search, parameters: parse(search) };
-  return last.parameters;
-}
-
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener);
-  window.addEventListener("popstate", listener);
-  return () => {
-    listeners.delete(listener);
-    window.removeEventListener("popstate", listener);
-  };
-}
-
-function go(address: string, replace: boolean): void {
-  if (replace) window.history.replaceState(null, "", address);
-  else window.history.pushState(null, "", address);
-  for (const listener of [...listeners]) listener();
-}
-
-export function useParameters(): Parameters {
-  return useSyncExternalStore(subscribe, current);
+function current(): Parameters {
+  return parse(window.location.search);
 }
 
 export function useParameter(key: string): string | null {
-  return useSyncExternalStore(subscribe, () => current()[key] ?? null);
+  return useLocationProperty(() => current()[key] ?? null);
 }
 
-/** Change filters of the present view; `replace` for what should not fill the history. */
+/** The address of another view of the same run. */
+export function useViewAddress(view: string, change?: Change): string {
+  return useLocationProperty(() => format(viewAddress(current(), view, change)));
+}
+
+/** Changes filters of the current view; with `replace` false, Back undoes the change. */
 export function setParameters(change: Change, replace = true): void {
-  go(format(changed(current(), change)), replace);
+  navigate(format(changed(current(), change)), { replace });
 }
 
 export function openView(view: string, change: Change = {}): void {
-  go(format(viewAddress(current(), view, change)), false);
-  window.scrollTo(0, 0);
-}
-
-/** A plain click stays in the page; a modified one does what the browser does. */
-export function followInPage(event: MouseEvent<HTMLAnchorElement>): void {
-  if (event.defaultPrevented || event.button !== 0) return;
-  if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
-  event.preventDefault();
-  go(event.currentTarget.search ? `/${event.currentTarget.search}` : "/", false);
+  navigate(format(viewAddress(current(), view, change)));
   window.scrollTo(0, 0);
 }

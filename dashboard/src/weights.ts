@@ -1,4 +1,4 @@
-/** What counts, and how much: kept in the address, sent to the gateway, which does the ranking. */
+/** The weights of time, energy and cost: kept in the address, sent to the gateway, which ranks by them. */
 import { useEffect, useMemo } from "react";
 import type { Weights } from "./api/types";
 import { feed } from "./live";
@@ -8,15 +8,15 @@ export const MEASURES = ["time", "energy", "cost"] as const;
 export const DEFAULT_WEIGHTS: Weights = { time: 100, energy: 0, cost: 0 };
 const SEND_AFTER_MS = 120;
 
-/** "60,30,10" in the order of MEASURES; anything else is the default. */
+/** "60,30,10" in the order of MEASURES; the default when that is not what it says. */
 export function parseWeights(text: string | null): Weights {
   const parts = (text ?? "").split(",").map(Number);
   const [time, energy, cost] = parts;
-  const fine =
+  const valid =
     parts.length === 3 &&
     parts.every((weight) => Number.isFinite(weight) && weight >= 0 && weight <= 100) &&
     parts.some((weight) => weight > 0);
-  if (!fine || time === undefined || energy === undefined || cost === undefined) return DEFAULT_WEIGHTS;
+  if (!valid || time === undefined || energy === undefined || cost === undefined) return DEFAULT_WEIGHTS;
   return { time, energy, cost };
 }
 
@@ -30,18 +30,18 @@ export function useWeights(): [Weights, (weights: Weights) => void] {
   return [weights, (next) => setParameters({ weights: formatWeights(next) })];
 }
 
-/** As shares of 1: clients that weigh alike share what the gateway makes for them. */
+/** As shares of 1: clients with equal shares receive the same cached message. */
 export function shares(weights: Weights): Weights {
   const sum = weights.time + weights.energy + weights.cost;
   const share = (weight: number) => Number((weight / sum).toFixed(4));
   return { time: share(weights.time), energy: share(weights.energy), cost: share(weights.cost) };
 }
 
-/** Sent when the slider rests, and again by the feed after every reconnect. */
+/** Sends the weights when the slider rests; the feed repeats them after a reconnect. */
 export function useSentWeights(): void {
   const [weights] = useWeights();
   useEffect(() => {
-    const timer = setTimeout(() => feed.weigh(shares(weights)), SEND_AFTER_MS);
+    const timer = setTimeout(() => feed.setWeights(shares(weights)), SEND_AFTER_MS);
     return () => clearTimeout(timer);
   }, [weights]);
 }

@@ -1,4 +1,4 @@
-"""Write the manifests that repeat themselves: `python -m deploy.kubernetes`."""
+"""Write the generated manifests: `python -m deploy.kubernetes`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from deploy.kubernetes import scaling, stores, workloads
 from deploy.kubernetes.workloads import Manifest
 
 HERE = Path(__file__).parent
-NOTE = "# Written by `python -m deploy.kubernetes` from the Python beside it: change that.\n"
+HEADER = "# Written by `python -m deploy.kubernetes` from the Python files there: edit those.\n"
 
 
 class _Dumper(yaml.SafeDumper):
-    """Files inside a manifest stay readable; nothing is a reference to something else."""
+    """Writes files inside a manifest as blocks, and repeats values instead of using aliases."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
@@ -28,15 +28,15 @@ _Dumper.add_representer(str, _text)
 
 
 def files() -> dict[Path, str]:
-    written: dict[str, list[Manifest]] = {
+    manifests: dict[str, list[Manifest]] = {
         "base/workloads.yaml": workloads.manifests(),
         "single/config.yaml": stores.config_maps(),
         "cluster/clickhouse.yaml": [stores.clickhouse_installation()],
         "cluster/scaling.yaml": scaling.manifests(),
     }
     return {
-        HERE / name: NOTE + yaml.dump_all(found, Dumper=_Dumper, sort_keys=False)
-        for name, found in written.items()
+        HERE / name: HEADER + yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False)
+        for name, documents in manifests.items()
     }
 
 

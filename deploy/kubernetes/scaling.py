@@ -1,42 +1,36 @@
-"""KEDA: more workers for a scheduler that lags behind, more recorders when results pile up.
+"""KEDA: more workers for a scheduler that lags, more recorders when results pile up.
 
-A message is a batch of up to 2000 tasks. The generator keeps up to `lead_batches` (24) before the
-fastest scheduler, so a lag of that is no sign of slowness; twice that for each worker is.
+A message is a batch of up to 2000 tasks. The generator stays up to `lead_batches` (24) ahead of the
+fastest scheduler, so only twice that lag for each worker means that a scheduler is slow.
 """
 
 from __future__ import annotations
 
 from deploy.kubernetes.workloads import PART_OF, WORKLOADS, Manifest
-from shared import subjects
-from shared.settings import Settings
+from shared.messages import subjects
+from shared.runtime.settings import Settings
 
 LEAD = int(Settings.model_fields["lead_batches"].default)
 MOST_WORKERS, MOST_RECORDERS = 8, 4
-# Of the chart's headless service: KEDA asks the server that leads the consumer, by its own name.
+# The chart's headless service: KEDA queries the consumer's leader by that server's own name.
 MONITORING = "nats-headless.arena.svc.cluster.local:8222"
 
 
 def manifests() -> list[Manifest]:
     schedulers = [each for each in WORKLOADS if each.policy]
-    results = {subjects.RESULTS: 2 * LEAD * len(schedulers), subjects.TASKS: 2 * LEAD}
+    recorder_lag = {subjects.RESULTS: 2 * LEAD * len(schedulers), subjects.TASKS: 2 * LEAD}
+    triggers = {
+        each.name: [_trigger(subjects.TASKS, 2 * LEAD, subjects.scheduler_durable(each.policy))]
+        for each in schedulers
+    }
+    recorder = [_trigger(*item, subjects.RECORDER_DURABLE) for item in recorder_lag.items()]
     return [
-        *(
-            _scaled(
-                each.name,
-                MOST_WORKERS,
-                [_trigger(subjects.TASKS, subjects.scheduler_durable(each.policy), 2 * LEAD)],
-            )
-            for each in schedulers
-        ),
-        _scaled(
-            "recorder",
-            MOST_RECORDERS,
-            [_trigger(stream, subjects.RECORDER_DURABLE, lag) for stream, lag in results.items()],
-        ),
+        *(_scaled(name, MOST_WORKERS, own) for name, own in triggers.items()),
+        _scaled("recorder", MOST_RECORDERS, recorder),
     ]
 
 
-def _trigger(stream: str, consumer: str, lag: int) -> Manifest:
+def _trigger(stream: str, lag: int, consumer: str) -> Manifest:
     return {
         "type": "nats-jetstream",
         "metadata": {
@@ -50,8 +44,8 @@ def _trigger(stream: str, consumer: str, lag: int) -> Manifest:
 
 
 def _scaled(name: str, most: int, triggers: list[Manifest]) -> Manifest:
-    slowly = {
-        # A run that ends leaves no lag at once; the next one may begin soon.
+    scale_down = {
+        # After a run the lag is gone at once, but the next run may start soon.
         "stabilizationWindowSeconds": 300,
         "policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}],
     }
@@ -61,12 +55,12 @@ def _scaled(name: str, most: int, triggers: list[Manifest]) -> Manifest:
         "metadata": {"name": name, "labels": PART_OF},
         "spec": {
             "scaleTargetRef": {"name": name},
-            # Never none: a scheduler without a worker cannot be chosen for a run.
+            # Never 0: a run cannot include a scheduler without a worker.
             "minReplicaCount": 1,
             "maxReplicaCount": most,
             "pollingInterval": 15,
             "cooldownPeriod": 300,
-            "advanced": {"horizontalPodAutoscalerConfig": {"behavior": {"scaleDown": slowly}}},
+            "advanced": {"horizontalPodAutoscalerConfig": {"behavior": {"scaleDown": scale_down}}},
             "triggers": triggers,
         },
     }

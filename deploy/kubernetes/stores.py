@@ -1,21 +1,21 @@
-"""NATS and ClickHouse on Kubernetes: their configuration, from the files that compose uses too.
+"""The configuration of NATS and ClickHouse on Kubernetes, from the files that compose mounts.
 
-Kustomize reads no file outside of its own folder, so what it needs of them is written there.
+Kustomize reads no file outside its own folder, so they are copied there.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from deploy.kubernetes.workloads import NAME, PART_OF, Manifest
+from deploy.kubernetes.workloads import NAME, PART_OF, UNPRIVILEGED, Manifest
 from deploy.nats.permissions import users_conf
 from deploy.nats.server import server_conf
-from shared.settings import Settings
+from shared.runtime.settings import Settings
 
 CLICKHOUSE = Path(__file__).parents[1] / "clickhouse"
 IMAGE = "clickhouse/clickhouse-server:26.8"
 
-# Of the one server in `single`; those of a cluster are the chart's, see cluster/nats-values.yaml.
+# For `single`; in `cluster` the chart configures NATS, see cluster/nats-values.yaml.
 NATS_CONF = server_conf(
     name="nats",
     listen="0.0.0.0:4222",
@@ -47,19 +47,16 @@ def _config_map(name: str, data: dict[str, str]) -> Manifest:
 
 
 def clickhouse_installation() -> Manifest:
-    """One shard: a run's rows stay together (docs/scaling.md says when to add one, and how)."""
+    """One shard, so that a run's rows stay together (docs/scaling.md: when and how to add one)."""
+    templates = {"podTemplate": "server", "dataVolumeClaimTemplate": "data"}
+    templates["serviceTemplate"] = "service"
+    ports = [{"name": "http", "port": 8123}, {"name": "tcp", "port": 9000}]
     return {
         "apiVersion": "clickhouse.altinity.com/v1",
         "kind": "ClickHouseInstallation",
         "metadata": {"name": "arena", "labels": PART_OF},
         "spec": {
-            "defaults": {
-                "templates": {
-                    "podTemplate": "server",
-                    "dataVolumeClaimTemplate": "data",
-                    "serviceTemplate": "service",
-                }
-            },
+            "defaults": {"templates": templates},
             "configuration": {
                 "clusters": [{"name": "arena", "layout": {"shardsCount": 1, "replicasCount": 1}}],
                 "files": {
@@ -74,13 +71,7 @@ def clickhouse_installation() -> Manifest:
                     {
                         "name": "service",
                         "generateName": "clickhouse",
-                        "spec": {
-                            "type": "ClusterIP",
-                            "ports": [
-                                {"name": "http", "port": 8123},
-                                {"name": "tcp", "port": 9000},
-                            ],
-                        },
+                        "spec": {"type": "ClusterIP", "ports": ports},
                     }
                 ],
             },
@@ -97,14 +88,10 @@ def _clickhouse_pod() -> Manifest:
         "name": "clickhouse",
         "image": IMAGE,
         "env": [{"name": "CLICKHOUSE_SKIP_USER_SETUP", "value": "1"}],
-        # What users.xml reads.
+        # For users.xml.
         "envFrom": [{"secretRef": {"name": "clickhouse-passwords"}}],
         "resources": {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"memory": "4Gi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": UNPRIVILEGED,
         "volumeMounts": [
             {"name": "scratch", "mountPath": "/tmp", "subPath": "tmp"},
             {"name": "scratch", "mountPath": "/var/log/clickhouse-server", "subPath": "log"},

@@ -1,35 +1,39 @@
-"""What runs on Kubernetes, in one table, and the Deployment and disruption budget of each.
+"""The workloads on Kubernetes in one table, with their Deployments and disruption budgets.
 
-Memory: what `make bench` measured of each process, with room above it for a fast run. CPU: what
-keeps a place for it, and no limit, since a throttled worker is a slow one for no gain.
+Memory: what `make bench` measured for each process, with headroom for a fast run. CPU: a request
+but no limit, since throttling a worker gains nothing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from deploy.nats.permissions import password_variable
+from shared.domain.schedulers import BUILT_IN, LEARNERS
 
 Manifest = dict[str, Any]
 
-POLICIES = Path(__file__).parents[2] / "services/scheduler/policies"
 PART_OF = {"app.kubernetes.io/part-of": "hybrid-ml-scheduler"}
 NAME = "app.kubernetes.io/name"
 HTTP_PORT, GATEWAY_PORT = 8080, 8000
+UNPRIVILEGED = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    service: str  # the package, and the user on the bus
+    service: str  # the package and the NATS user
     cpu: str
     memory: str
     memory_limit: str
     policy: str = ""
     uses_store: bool = False
-    # Two would learn half of the results each: the old one must be gone before the new one starts.
-    alone: bool = False
+    # Two trainers would each learn from half of the results, so the old one stops first.
+    single: bool = False
 
     @property
     def name(self) -> str:
@@ -41,8 +45,8 @@ class Workload:
 
 
 def _scheduler(policy: str) -> Workload:
-    learned = policy in ("hybrid_ml", "rl_agent")  # with onnxruntime or torch
-    memory = ("384Mi", "768Mi") if learned else ("192Mi", "384Mi")
+    # Learners load onnxruntime or torch.
+    memory = ("384Mi", "768Mi") if policy in LEARNERS else ("192Mi", "384Mi")
     return Workload("scheduler", "100m", *memory, policy=policy)
 
 
@@ -50,13 +54,9 @@ WORKLOADS = (
     Workload("generator", "100m", "192Mi", "384Mi"),
     Workload("simulator", "500m", "256Mi", "512Mi"),
     Workload("recorder", "250m", "256Mi", "768Mi", uses_store=True),
-    Workload("trainer", "500m", "1Gi", "2Gi", uses_store=True, alone=True),
+    Workload("trainer", "500m", "1Gi", "2Gi", uses_store=True, single=True),
     Workload("gateway", "100m", "256Mi", "768Mi", uses_store=True),
-    *(
-        _scheduler(file.stem)
-        for file in sorted(POLICIES.glob("*.py"))
-        if not file.stem.startswith("_")
-    ),
+    *map(_scheduler, BUILT_IN),
 )
 
 
@@ -66,8 +66,8 @@ def manifests() -> list[Manifest]:
 
 def deployment(workload: Workload) -> Manifest:
     labels = {NAME: workload.name, "app.kubernetes.io/component": workload.service} | PART_OF
-    # How many there are is for `kubectl scale` and KEDA to say: an `apply` must not undo it.
-    strategy = {"strategy": {"type": "Recreate"}} if workload.alone else {}
+    # No replicas: `kubectl scale` and KEDA set them, and `kubectl apply` must not undo that.
+    strategy = {"strategy": {"type": "Recreate"}} if workload.single else {}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -93,7 +93,7 @@ def _pod(workload: Workload) -> Manifest:
     return {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        # A service finishes the batch it works on.
+        # For the batch in progress.
         "terminationGracePeriodSeconds": 30,
         "securityContext": {
             "runAsNonRoot": True,
@@ -126,23 +126,19 @@ def _container(workload: Workload) -> Manifest:
             "requests": {"cpu": workload.cpu, "memory": workload.memory},
             "limits": {"memory": workload.memory_limit},
         },
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": UNPRIVILEGED,
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
         **_probes(workload),
     }
 
 
 def _environment(workload: Workload) -> list[Manifest]:
-    own = {"HYBRID_HTTP_PORT": str(workload.port), "HYBRID_NATS_USER": workload.service}
+    variables = {"HYBRID_HTTP_PORT": str(workload.port), "HYBRID_NATS_USER": workload.service}
     if workload.policy:
-        own["HYBRID_POLICY"] = workload.policy
-    entries: list[Manifest] = [{"name": name, "value": value} for name, value in own.items()]
-    bus = password_variable(workload.service)
-    entries.append(_secret("HYBRID_NATS_PASSWORD", "nats-passwords", bus))
+        variables["HYBRID_POLICY"] = workload.policy
+    entries: list[Manifest] = [{"name": name, "value": value} for name, value in variables.items()]
+    key = password_variable(workload.service)
+    entries.append(_secret("HYBRID_NATS_PASSWORD", "nats-passwords", key))
     if workload.uses_store:
         entries.append(
             _secret("HYBRID_CLICKHOUSE_PASSWORD", "clickhouse-passwords", "CLICKHOUSE_PASSWORD")
@@ -156,19 +152,19 @@ def _environment(workload: Workload) -> list[Manifest]:
 
 
 def _secret(variable: str, secret: str, key: str, *, optional: bool = False) -> Manifest:
-    place: Manifest = {"name": secret, "key": key, **({"optional": True} if optional else {})}
-    return {"name": variable, "valueFrom": {"secretKeyRef": place}}
+    reference: Manifest = {"name": secret, "key": key, **({"optional": True} if optional else {})}
+    return {"name": variable, "valueFrom": {"secretKeyRef": reference}}
 
 
 def _probes(workload: Workload) -> Manifest:
-    """`/alive` says that the process answers, `/health` that NATS and ClickHouse do as well.
+    """`/alive`: the process answers; `/health`: NATS and ClickHouse answer it as well.
 
-    A pod is never restarted because one of those is away: that would mend nothing. Until NATS is
-    there a service does not listen, so its start has five minutes. The gateway stays reachable
-    without NATS: it is what tells people.
+    A pod is never restarted because one of those is down: that would fix nothing. A service listens
+    once it has reached NATS, so its start has five minutes. The gateway stays reachable without
+    NATS, to report it.
     """
 
-    def asked(path: str, period: int, failures: int) -> Manifest:
+    def probe(path: str, period: int, failures: int) -> Manifest:
         return {
             "httpGet": {"path": path, "port": "http"},
             "periodSeconds": period,
@@ -178,14 +174,14 @@ def _probes(workload: Workload) -> Manifest:
 
     ready = "/alive" if workload.service == "gateway" else "/health"
     return {
-        "startupProbe": asked("/alive", 5, 60),
-        "livenessProbe": asked("/alive", 10, 6),
-        "readinessProbe": asked(ready, 5, 3),
+        "startupProbe": probe("/alive", 5, 60),
+        "livenessProbe": probe("/alive", 10, 6),
+        "readinessProbe": probe(ready, 5, 3),
     }
 
 
 def budget(workload: Workload) -> Manifest:
-    """One at a time may be moved; a lone one may as well, since nothing is lost meanwhile."""
+    """Pods may be moved one at a time, and a single one too: its messages stay on the bus."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

@@ -1,85 +1,88 @@
-"""Where an embedded arena lives: its folder, ports and secrets.
+"""An embedded arena's folder, ports and secrets.
 
 The folder holds everything: NATS's streams, ClickHouse's tables, logs, the secrets made on first
 start, and, while the arena runs, `arena.json` with the addresses, so that other commands find it.
-It counts while `arena.lock` is held: an arena that was killed leaves it behind.
+An arena that was killed leaves `arena.json` behind, so it counts only while `arena.lock` is held.
 """
 
 from __future__ import annotations
 
 import json
 import random
-import secrets
 import socket
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from secrets import token_urlsafe
 
 from deploy.local import lock
-from deploy.local.certificates import Certificates
-from deploy.local.private import write_private
+from deploy.local.private_files import write_private
 from deploy.nats.permissions import USERS
-from shared import signing
 from shared.errors import ArenaError
+
+# Every `hybrid` command imports this module, so what uses `cryptography` is imported where needed.
 
 DEFAULT_DATA_DIR = Path(".hybrid")
 CLICKHOUSE_USER = "hybrid"
 
 LOCK = "arena.lock"
 TLS_FOLDER = "tls"
-ROUTES_ABOVE = 2000  # 6222 for 4222, as is usual
+ROUTE_PORT_OFFSET = 2000  # 6222 for 4222, as is usual
 
-# Systems take the ports of outgoing connections from above these.
-NEVER_GIVEN = range(20_000, 32_000)
+# Below the ports that systems give to outgoing connections.
+FREE_PORT_RANGE = range(20_000, 32_000)
 
 
 class StartError(ArenaError):
-    """The arena cannot start; says what to do about it."""
+    """The arena cannot start; the text says what to do about it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    gateway: int = 8000
-    nats: int = 4222
-    clickhouse: int = 8123
-    more_nats: tuple[int, ...] = ()  # of the other nodes of a cluster
+    gateway: int
+    nats: int
+    clickhouse: int
+    more_nats: tuple[int, ...] = ()  # the other nodes of a cluster
     routes: tuple[int, ...] = ()  # between the nodes of a cluster
 
     @classmethod
-    def of(cls, gateway: int, nats: int, clickhouse: int, nodes: int = 1) -> Ports:
-        """A cluster's nodes are at the ports that follow the first one's, as are its routes."""
+    def of(
+        cls, nodes: int = 1, gateway: int = 8000, nats: int = 4222, clickhouse: int = 8123
+    ) -> Ports:
+        """The nodes of a cluster get consecutive ports, and so do the routes between them."""
         if nodes == 1:
             return cls(gateway, nats, clickhouse)
-        routes = range(nats + ROUTES_ABOVE, nats + ROUTES_ABOVE + nodes)
+        routes = range(nats + ROUTE_PORT_OFFSET, nats + ROUTE_PORT_OFFSET + nodes)
         return cls(gateway, nats, clickhouse, tuple(range(nats + 1, nats + nodes)), tuple(routes))
 
     @classmethod
-    def free(cls, nodes: int = 1) -> Ports:
-        """Ports that nobody uses now, and that no connection will be given meanwhile."""
-        candidates = iter(random.sample(NEVER_GIVEN, 100))
-        found = (port for port in candidates if _can_listen(port) is None)
-        chosen = cls(next(found), next(found), next(found))
+    def free(cls, nodes: int = 1, **given: int) -> Ports:
+        """The ports that are given, and free ones for the rest."""
+        candidates = random.sample(FREE_PORT_RANGE, 100)
+        taken = given.values()
+        free = (port for port in candidates if port not in taken and _listen_problem(port) is None)
+        names = (name for name in _OPTIONS if name not in given)
+        chosen = cls.of(**given, **{name: next(free) for name in names})
         if nodes == 1:
             return chosen
-        more = tuple(next(found) for _ in range(nodes - 1))
-        return replace(chosen, more_nats=more, routes=tuple(next(found) for _ in range(nodes)))
+        more = tuple(next(free) for _ in range(nodes - 1))
+        return replace(chosen, more_nats=more, routes=tuple(next(free) for _ in range(nodes)))
 
     @property
     def nats_nodes(self) -> tuple[int, ...]:
         return (self.nats, *self.more_nats)
 
     def check(self) -> None:
-        wanted = [("gateway", self.gateway), ("clickhouse", self.clickhouse)]
-        wanted += [("nats", port) for port in (*self.nats_nodes, *self.routes)]
-        for name, port in wanted:
-            if problem := _can_listen(port):
+        ports = [("gateway", self.gateway), ("clickhouse", self.clickhouse)]
+        ports += [("nats", port) for port in (*self.nats_nodes, *self.routes)]
+        for name, port in ports:
+            if problem := _listen_problem(port):
                 raise StartError(
                     f"port {port} for {name} cannot be used: {problem}; choose another "
                     f"with {_OPTIONS[name]}, or let --auto-ports find free ones"
                 )
 
 
-def _can_listen(port: int) -> str | None:
-    """What is against it."""
+def _listen_problem(port: int) -> str | None:
     try:
         socket.create_server(("127.0.0.1", port)).close()
     except OSError as error:
@@ -100,31 +103,46 @@ class Secrets:
 
     @classmethod
     def load_or_make(cls, data_dir: Path) -> Secrets:
-        """Those of the folder; what is missing, in a new one or an older arena's, is made."""
+        """The folder's secrets; those that a new folder or an older arena lacks are made."""
+        from shared.messages import signatures
+
         path = data_dir / "secrets.json"
-        said = json.loads(path.read_text()) if path.exists() else {}
-        known = said.get("nats")
-        if not isinstance(known, dict):  # an older arena had one user for all
-            known = {}
-        made = cls(
-            nats={user: known.get(user) or _password() for user in USERS},
-            nats_routes=said.get("nats_routes") or _password(),
-            clickhouse=said.get("clickhouse") or _password(),
-            analyst=said.get("analyst") or _password(),
-            models=said.get("models") or signing.new_key(),
+        stored = json.loads(path.read_text()) if path.exists() else {}
+        nats = stored.get("nats")
+        if not isinstance(nats, dict):  # an older arena had one user for all services
+            nats = {}
+        complete = cls(
+            nats={user: nats.get(user) or _password() for user in USERS},
+            nats_routes=stored.get("nats_routes") or _password(),
+            clickhouse=stored.get("clickhouse") or _password(),
+            analyst=stored.get("analyst") or _password(),
+            models=stored.get("models") or signatures.new_key(),
         )
-        if asdict(made) != said:
-            write_private(path, json.dumps(asdict(made)))
-        return made
+        if asdict(complete) != stored:
+            write_private(path, json.dumps(asdict(complete)))
+        return complete
 
 
 def _password() -> str:
-    return secrets.token_urlsafe(24)
+    return token_urlsafe(24)
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """Paths of the certificate that the servers show and of the authority that signed it."""
+
+    authority: Path
+    certificate: Path
+    key: Path
+
+    @classmethod
+    def of(cls, folder: Path) -> Certificates:
+        return cls(folder / "ca.pem", folder / "server.pem", folder / "server.key")
 
 
 @dataclass(frozen=True, slots=True)
 class Arena:
-    """A running arena, as other commands need to know it."""
+    """The addresses and secrets of a running arena, which other commands read."""
 
     pid: int
     data_dir: str
@@ -143,11 +161,13 @@ class Arena:
 
     @property
     def certificates(self) -> Certificates | None:
-        """What its servers show and its clients trust; none: everything is in plain text."""
+        """None: everything is in plain text."""
         return Certificates.of(Path(self.data_dir) / TLS_FOLDER) if self.tls else None
 
     def environment(self, user: str) -> dict[str, str]:
-        """The settings that a service of this arena gets."""
+        """The settings of a service of this arena."""
+        from shared.messages import signatures
+
         servers = [f"nats://127.0.0.1:{port}" for port in self.ports.nats_nodes]
         return {
             "HYBRID_NATS_URL": ",".join(servers),
@@ -157,44 +177,32 @@ class Arena:
             "HYBRID_CLICKHOUSE_URL": f"{self._http}://127.0.0.1:{self.ports.clickhouse}",
             "HYBRID_CLICKHOUSE_USER": CLICKHOUSE_USER,
             "HYBRID_CLICKHOUSE_PASSWORD": self.secrets.clickhouse,
-            "HYBRID_MODEL_PUBLIC_KEY": signing.public_key(self.secrets.models),
+            "HYBRID_MODEL_PUBLIC_KEY": signatures.public_key(self.secrets.models),
             **({"HYBRID_MODEL_KEY": self.secrets.models} if user == "trainer" else {}),
-            **self._trust(),
+            **self._tls_settings(),
         }
 
-    def _trust(self) -> dict[str, str]:
-        certificates = self.certificates
-        if certificates is None:
+    def _tls_settings(self) -> dict[str, str]:
+        if (files := self.certificates) is None:
             return {}
-        return {
-            "HYBRID_NATS_TLS_CA": str(certificates.authority),
-            "HYBRID_CLICKHOUSE_TLS_CA": str(certificates.authority),
-            "HYBRID_GATEWAY_TLS_CA": str(certificates.authority),
-            "HYBRID_HTTP_TLS_CERT": str(certificates.certificate),
-            "HYBRID_HTTP_TLS_KEY": str(certificates.key),
-        }
+        trusting = "HYBRID_NATS_TLS_CA", "HYBRID_CLICKHOUSE_TLS_CA", "HYBRID_GATEWAY_TLS_CA"
+        served = {"HYBRID_HTTP_TLS_CERT": files.certificate, "HYBRID_HTTP_TLS_KEY": files.key}
+        paths = dict.fromkeys(trusting, files.authority) | served
+        return {name: str(path) for name, path in paths.items()}
 
     def save(self) -> None:
-        described = {
-            "pid": self.pid,
-            "data_dir": self.data_dir,
-            "ports": asdict(self.ports),
-            "secrets": asdict(self.secrets),
-            "nats_replicas": self.nats_replicas,
-            "tls": self.tls,
-        }
-        write_private(Path(self.data_dir) / "arena.json", json.dumps(described))
+        write_private(Path(self.data_dir) / "arena.json", json.dumps(asdict(self)))
 
-    def forget(self) -> None:
+    def remove_file(self) -> None:
         (Path(self.data_dir) / "arena.json").unlink(missing_ok=True)
 
 
 def find(data_dir: Path) -> Arena | None:
     """The arena that runs in this folder, if one does."""
     try:
-        said = json.loads((data_dir / "arena.json").read_text())
-        ports, known = Ports(**said.pop("ports")), Secrets(**said.pop("secrets"))
-        arena = Arena(ports=ports, secrets=known, **said)
+        stored = json.loads((data_dir / "arena.json").read_text())
+        ports, secrets = Ports(**stored.pop("ports")), Secrets(**stored.pop("secrets"))
+        arena = Arena(ports=ports, secrets=secrets, **stored)
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return arena if lock.is_held(data_dir / LOCK) else None

@@ -1,5 +1,8 @@
-"""A lock on a folder: a file in it that one process holds, and that is free when the process ends,
-however it ends."""
+"""A lock file that one process holds, and that the system releases when the process ends.
+
+Not `filelock`: it names no owner, takes the lock to see whether it is held, and costs every
+`hybrid` command 50 ms to import.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,12 @@ import time
 from pathlib import Path
 from typing import TextIO
 
-# Whoever asks whether a lock is held takes it for an instant: that is no owner.
+# `is_held` takes the lock for an instant, which must not look like an owner.
 ATTEMPTS, PAUSE_SECONDS = 10, 0.02
 
 
 class Held(Exception):
-    """Somebody else has the lock; `owner` is the id of the process."""
+    """Another process holds the lock; `owner` is its id."""
 
     def __init__(self, owner: str) -> None:
         super().__init__(f"held by process {owner}")
@@ -22,7 +25,7 @@ class Held(Exception):
 
 
 def take(path: Path) -> TextIO:
-    """Held until the file is closed."""
+    """Take the lock; closing the file releases it."""
     file = path.open("a+")
     try:
         _lock(file)

@@ -1,4 +1,4 @@
-"""One supervised child process: started, watched, started again when it dies, stopped."""
+"""A supervised child process, restarted when it dies."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shared.logs import logger
+from shared.runtime.logs import logger
 
 STOP_SECONDS = 15.0
 FIRST_DELAY, LONGEST_DELAY = 0.2, 5.0
-# A log of this size becomes the old log, and a new one begins.
+# A log of this size is rotated.
 LOG_BYTES = 16 * 2**20
-LOOK_SECONDS = 10.0
-# A process that lived this long was well: its next death is a first one again.
-WELL_SECONDS = 30.0
+ROTATE_CHECK_SECONDS = 10.0
+# After this long without a restart the delay starts at its first value again.
+STABLE_SECONDS = 30.0
 
 PR_SET_PDEATHSIG = 1
 
@@ -66,14 +66,14 @@ class Child:
         while True:
             assert self.process is not None
             started = loop.time()
-            code = await self._ended(self.process)
+            code = await self._exit_code(self.process)
             if self._stopping:
                 return
-            if loop.time() - started > WELL_SECONDS:
+            if loop.time() - started > STABLE_SECONDS:
                 delay = FIRST_DELAY
             self.restarts += 1
             log.warning(
-                "process died and is started again",
+                "process died, restarting it",
                 process=self.name,
                 exit_code=code,
                 log=str(self.log_file),
@@ -82,12 +82,12 @@ class Child:
             delay = min(delay * 2, LONGEST_DELAY)
             await self._spawn()
 
-    async def _ended(self, process: asyncio.subprocess.Process) -> int:
+    async def _exit_code(self, process: asyncio.subprocess.Process) -> int:
         while True:
             try:
-                return await asyncio.wait_for(process.wait(), LOOK_SECONDS)
+                return await asyncio.wait_for(process.wait(), ROTATE_CHECK_SECONDS)
             except TimeoutError:
-                _turn_over(self.log_file)
+                _rotate(self.log_file)
 
     async def stop(self) -> None:
         self._stopping = True
@@ -96,23 +96,23 @@ class Child:
             try:
                 await asyncio.wait_for(self.process.wait(), STOP_SECONDS)
             except TimeoutError:
-                log.warning("process does not stop and is killed", process=self.name)
+                log.warning("process did not stop in time, killing it", process=self.name)
                 self.process.kill()
                 await self.process.wait()
         if self._watcher is not None:
             self._watcher.cancel()
 
-    def last_words(self, lines: int = 15) -> str:
+    def log_tail(self, lines: int = 15) -> str:
         try:
             return "\n".join(self.log_file.read_text(errors="replace").splitlines()[-lines:])
         except OSError:
             return ""
 
 
-def _turn_over(log_file: Path) -> None:
-    """The process goes on writing to the same file, at its end, which is its start then.
+def _rotate(log_file: Path) -> None:
+    """Copy and truncate, because the process keeps the file open.
 
-    What it writes between copy and cut is lost, and a disk that is full keeps the log as is.
+    Lines written between copy and truncation are lost; on a full disk nothing is rotated.
     """
     with suppress(OSError):
         if log_file.stat().st_size > LOG_BYTES:
@@ -121,5 +121,5 @@ def _turn_over(log_file: Path) -> None:
 
 
 def _die_with_parent() -> None:
-    """Should the supervisor be killed, its children must not stay behind."""
+    """The children of a supervisor that is killed must end too."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

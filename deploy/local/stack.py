@@ -12,7 +12,7 @@ from typing import TextIO
 
 import httpx
 
-from deploy.local import lock, mark
+from deploy.local import certificates, lock
 from deploy.local.arena import (
     CLICKHOUSE_USER,
     LOCK,
@@ -23,18 +23,18 @@ from deploy.local.arena import (
     StartError,
     find,
 )
-from deploy.local.certificates import Certificates
 from deploy.local.nats import check_folder, check_nodes, make_nodes
 from deploy.local.processes import Child
-from shared.settings import Settings
-from shared.spec import check_scheduler_name
-from shared.tls import client_context
+from deploy.local.version_file import check_version
+from shared.domain.spec import check_scheduler_name
+from shared.runtime.settings import Settings
+from shared.runtime.tls import client_context
 
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 
-# One thread a process, since the processes are what runs in parallel here, and memory that is free
-# is given back.
-FRUGAL = {
+# One thread per process, since the processes run in parallel, and free memory goes back to the
+# system.
+PROCESS_LIMITS = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MALLOC_ARENA_MAX": "2",
@@ -44,67 +44,63 @@ FRUGAL = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to start."""
+    """The processes to start, and their folder and ports."""
 
     data_dir: Path
     ports: Ports
     schedulers: tuple[str, ...]  # policies: built-in names, module:Class or file.py
     scale: dict[str, int] = field(default_factory=dict)
     tls: bool = False
-    settings: dict[str, str] = field(default_factory=dict)  # HYBRID_* that replace the arena's
+    settings: dict[str, str] = field(default_factory=dict)  # HYBRID_* that override the arena's
 
 
 class Stack:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._settings = Settings()
-        self._children: list[Child] = []
-        self._lock = self._claim()
+        self.children: list[Child] = []
+        self._lock = self._lock_folder()
         try:
             self.arena = self._prepare()
         except BaseException:
             self._lock.close()
             raise
 
-    def _claim(self) -> TextIO:
+    def _lock_folder(self) -> TextIO:
         folder = self._plan.data_dir
         folder.mkdir(parents=True, exist_ok=True)
         try:
             return lock.take(folder / LOCK)
         except lock.Held as held:
             running = find(folder)
-            where = f", {running.url}" if running else ""
+            address = f", {running.url}" if running else ""
             raise StartError(
-                f"an arena runs in {folder} already (process {held.owner}{where}); "
+                f"an arena runs in {folder} already (process {held.owner}{address}); "
                 "stop it, or choose another folder with --data-dir"
             ) from None
 
     def _prepare(self) -> Arena:
         plan = self._plan
-        mark.check(plan.data_dir)
+        check_version(plan.data_dir)
         nodes = len(plan.ports.nats_nodes)
         check_nodes(nodes)
         check_folder(plan.data_dir, nodes)
         plan.ports.check()
         (plan.data_dir / "logs").mkdir(exist_ok=True)
         secrets = Secrets.load_or_make(plan.data_dir)
-        # Three copies outlive the loss of a node; more would only cost.
-        asked = "nats_replicas" in self._settings.model_fields_set
-        replicas = self._settings.nats_replicas if asked else min(nodes, 3)
+        # Three copies survive the loss of a node; more would only cost.
+        configured = "nats_replicas" in self._settings.model_fields_set
+        replicas = self._settings.nats_replicas if configured else min(nodes, 3)
         if plan.tls:
-            Certificates.load_or_make(plan.data_dir / TLS_FOLDER)
+            certificates.load_or_make(plan.data_dir / TLS_FOLDER)
         folder = str(plan.data_dir.resolve())
         arena = Arena(os.getpid(), folder, plan.ports, secrets, replicas, plan.tls)
-        arena.forget()  # the addresses of one that was killed
+        arena.remove_file()  # of an arena that was killed
         return arena
 
-    @property
-    def children(self) -> list[Child]:
-        return self._children
-
     async def start(self) -> None:
-        """Start everything and return when every service says that it is healthy."""
-        # First the one that takes longest: its libraries are large.
+        """Start everything and return when every service is healthy."""
+        # The trainer first: its large libraries take longest to load.
         await self._start_replicas("trainer", "trainer", {})
         interval = self._settings.nats_sync_interval
         for node in make_nodes(self._plan.data_dir, self.arena, interval):
@@ -127,7 +123,7 @@ class Stack:
                 "CLICKHOUSE_ANALYST_PASSWORD": self.arena.secrets.analyst,
             },
         )
-        # It makes the streams, and the others wait for them.
+        # The generator creates the streams that the others wait for.
         await self._start_replicas("generator", "generator", {})
         await self._start_service(
             "gateway", "gateway", {"HYBRID_HTTP_PORT": str(self._plan.ports.gateway)}
@@ -140,8 +136,8 @@ class Stack:
         await self._wait_until_healthy()
 
     def _clickhouse_tls(self) -> list[str]:
-        shown = self.arena.certificates
-        return ["--tls-cert", str(shown.certificate), "--tls-key", str(shown.key)] if shown else []
+        files = self.arena.certificates
+        return ["--tls-cert", str(files.certificate), "--tls-key", str(files.key)] if files else []
 
     async def _start_replicas(self, service: str, label: str, environment: dict[str, str]) -> None:
         label = policy_label(label) if service == "scheduler" else label
@@ -155,24 +151,22 @@ class Stack:
         settings = {**self.arena.environment(service), **self._plan.settings, **extra}
         await self._start_child(name, command, settings)
 
-    async def _start_child(
-        self, name: str, command: list[str], environment: dict[str, str] | None = None
-    ) -> None:
+    async def _start_child(self, name: str, command: list[str], settings: dict[str, str]) -> None:
         log_file = self._plan.data_dir / "logs" / f"{name}.log"
-        child = Child(name, command, {**FRUGAL, **(environment or {})}, log_file)
+        child = Child(name, command, {**PROCESS_LIMITS, **settings}, log_file)
         await child.start()
-        self._children.append(child)
+        self.children.append(child)
 
     async def _wait_until_healthy(self) -> None:
-        expected = Counter(filter(None, map(_role, self._children)))
+        expected = Counter(filter(None, map(_role, self.children)))
         deadline = asyncio.get_running_loop().time() + START_SECONDS
         problem = "nothing answers"
-        trust = self.arena.certificates
-        verify = client_context(trust.authority) if trust else True
+        files = self.arena.certificates
+        verify = client_context(files.authority) if files else True
         async with httpx.AsyncClient(base_url=self.arena.url, verify=verify) as client:
             while asyncio.get_running_loop().time() < deadline:
                 self._check_children()
-                problem = await _missing(client, expected)
+                problem = await _health_problem(client, expected)
                 if not problem:
                     return
                 await asyncio.sleep(0.1)
@@ -182,36 +176,36 @@ class Stack:
         )
 
     def _check_children(self) -> None:
-        for child in self._children:
+        for child in self.children:
             if child.restarts >= 3:
-                raise StartError(f"{child.name} does not start:\n{child.last_words()}")
+                raise StartError(f"{child.name} does not start:\n{child.log_tail()}")
 
     async def stop(self) -> None:
-        """Stop in the order of the flow, so that what was sent still arrives, then the stores."""
-        self.arena.forget()
-        services = [child for child in self._children if _role(child)]
-        stores = [child for child in self._children if not _role(child)]
+        """Stop the services before NATS and ClickHouse, so that they can finish their batches."""
+        self.arena.remove_file()
+        services = [child for child in self.children if _role(child)]
+        stores = [child for child in self.children if not _role(child)]
         await asyncio.gather(*(child.stop() for child in services))
         await asyncio.gather(*(child.stop() for child in stores))
         self._lock.close()
 
 
-async def _missing(client: httpx.AsyncClient, expected: Counter[str]) -> str:
-    """What is not there yet, for people; empty when all is well."""
+async def _health_problem(client: httpx.AsyncClient, expected: Counter[str]) -> str:
+    """Empty when every service is healthy."""
     try:
-        answer = await client.get("/api/health", timeout=5)
-        health = answer.json()
+        response = await client.get("/api/health", timeout=5)
+        health = response.json()
     except (httpx.HTTPError, ValueError) as error:
         return f"the gateway does not answer ({type(error).__name__})"
     if not isinstance(health, dict) or "services" not in health:
-        return f"the gateway answers {answer.status_code}: {answer.text[:200]}"
-    present = Counter(report["service"] for report in health["services"])
-    absent = expected - present
+        return f"the gateway answers {response.status_code}: {response.text[:200]}"
+    running = Counter(report["service"] for report in health["services"])
+    absent = expected - running
     if absent:
         return "waiting for " + ", ".join(sorted(absent.elements()))
     if health["status"] != "ok":
-        sick = [f"{r['service']}: {r['problems']}" for r in health["services"] if r["problems"]]
-        return "; ".join(sick + health["missing"]) or str(health["clickhouse"]["problem"])
+        reports = [f"{r['service']}: {r['problems']}" for r in health["services"] if r["problems"]]
+        return "; ".join(reports + health["missing"]) or str(health["clickhouse"]["problem"])
     return ""
 
 
@@ -220,13 +214,13 @@ def _role(child: Child) -> str:
 
 
 def policy_label(policy: str) -> str:
-    """What a scheduler's processes are called: a built-in's name, or the module's or the file's."""
+    """The name of a scheduler's processes: a built-in's name, or that of the module or file."""
     module, colon, _ = policy.partition(":")
     return module.rpartition(".")[2] if colon else Path(policy).stem
 
 
 def parse_scale(entries: list[str], known: set[str]) -> dict[str, int]:
-    """`greedy=3` as {"greedy": 3}; a name or number that makes no sense is a StartError."""
+    """`greedy=3` as {"greedy": 3}."""
     scale: dict[str, int] = {}
     for entry in entries:
         name, _, number = entry.partition("=")

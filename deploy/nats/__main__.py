@@ -5,11 +5,11 @@ from pathlib import Path
 from deploy.nats.permissions import users_conf
 from deploy.nats.server import containers
 
-WRITTEN = "# Written by `python -m deploy.nats`.\n"
+HEADER = "# Written by `python -m deploy.nats`.\n"
 
 
 def files() -> dict[str, str]:
-    servers = {name: WRITTEN + text for name, text in containers().items()}
+    servers = {name: HEADER + text for name, text in containers().items()}
     return {**servers, "users.conf": users_conf()}
 
 

@@ -1,19 +1,19 @@
-"""Who may do what on the bus: a NATS user for each service, and one for the command line.
+"""Permissions on the bus: a NATS user for each service, and one for the command line.
 
-This is the only place that says so. `users_conf` is read by the embedded NATS, and in the
-containers as deploy/nats/users.conf, which `python -m deploy.nats` writes.
+This is the only source. The embedded NATS reads `users_conf`; containers mount it as
+deploy/nats/users.conf, which `python -m deploy.nats` writes.
 
-NATS has no wildcard within a name, so the workers of all schedulers are one user: they cannot be
-kept from each other's messages, only from those of other services.
+NATS has no wildcard within a name, so the workers of all schedulers share one user: permissions
+separate services, but not schedulers from each other.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared import subjects
-from shared.models import LEARNERS
-from shared.subjects import (
+from shared.domain.schedulers import LEARNERS
+from shared.messages import subjects
+from shared.messages.subjects import (
     DECISIONS,
     EVENTS,
     MODELS,
@@ -30,13 +30,13 @@ STREAMS = (TASKS, DECISIONS, RESULTS, MODELS, EVENTS, REJECTED, RUNS_STREAM)
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """Everything else is refused; what is denied is refused even where a wildcard allows it."""
+    """Everything else is refused. A denied subject is refused even where a wildcard allows it."""
 
     publish: tuple[str, ...] = ()
     subscribe: tuple[str, ...] = ()
     deny_publish: tuple[str, ...] = ()
     deny_subscribe: tuple[str, ...] = ()
-    answer: bool = False  # on the inbox that a request to it names
+    respond: bool = False  # to requests, on their reply subjects
 
     def __add__(self, other: Rights) -> Rights:
         return Rights(
@@ -44,7 +44,7 @@ class Rights:
             self.subscribe + other.subscribe,
             self.deny_publish + other.deny_publish,
             self.deny_subscribe + other.deny_subscribe,
-            self.answer or other.answer,
+            self.respond or other.respond,
         )
 
 
@@ -66,22 +66,17 @@ def read_newest(*streams: str) -> Rights:
 
 
 def read(*streams: str) -> Rights:
-    """The same, and from any server that holds the stream: may be a moment old."""
+    """Also from any server that holds the stream, which may lag a moment behind the leader."""
     direct = publish(*(f"{API}.DIRECT.GET.{stream}.>" for stream in streams))
     return read_newest(*streams) + api("DIRECT.GET", *streams) + direct
 
 
 def consume(stream: str, *durables: str) -> Rights:
-    """Make a durable consumer, or bring it up to date; take from it; acknowledge."""
-    return publish(*(right for durable in durables for right in _consumer(stream, durable)))
-
-
-def _consumer(stream: str, durable: str) -> tuple[str, ...]:
+    """Create or update a durable consumer, pull from it, and acknowledge."""
     calls = ("DURABLE.CREATE", "INFO", "MSG.NEXT")
-    return (
-        *(f"{API}.CONSUMER.{call}.{stream}.{durable}" for call in calls),
-        f"$JS.ACK.{stream}.{durable}.>",
-    )
+    patterns = [*(f"{API}.CONSUMER.{call}.{{}}" for call in calls), "$JS.ACK.{}.>"]
+    names = [f"{stream}.{durable}" for durable in durables]
+    return publish(*(pattern.format(name) for name in names for pattern in patterns))
 
 
 def _inbox(user: str) -> Rights:
@@ -89,7 +84,7 @@ def _inbox(user: str) -> Rights:
 
 
 def _service(name: str) -> Rights:
-    """What every service does: read the book of runs, tell events, reject, answer roll calls."""
+    """Read the run book, publish events and dead letters, answer roll calls."""
     return (
         _inbox(name)
         + subscribe(subjects.ROLL_CALL)
@@ -99,19 +94,19 @@ def _service(name: str) -> Rights:
     )
 
 
-def _call_the_roll(name: str) -> Rights:
+def _send_roll_calls(name: str) -> Rights:
     return publish(subjects.ROLL_CALL) + subscribe(f"{subjects.PRESENT}.{name}.>")
 
 
-_BOOK = publish(subjects.RUNS_SUBJECTS)  # write it
-_LAG = api("CONSUMER.LIST", TASKS, DECISIONS, RESULTS)
+_WRITE_RUN_BOOK = publish(subjects.RUNS_SUBJECTS)
+_READ_LAG = api("CONSUMER.LIST", TASKS, DECISIONS, RESULTS)
 
 GENERATOR = (
     _service("generator")
     + publish(subjects.tasks("*"))
-    + _BOOK
-    + _LAG
-    # It keeps the streams: makes them, trims them, and takes out what cannot be read.
+    + _WRITE_RUN_BOOK
+    + _READ_LAG
+    # It creates and trims the streams, and deletes messages that cannot be read.
     + api("STREAM.CREATE", *STREAMS)
     + api("STREAM.UPDATE", *STREAMS)
     + api("STREAM.PURGE", TASKS, RESULTS, MODELS)
@@ -135,7 +130,7 @@ SIMULATOR = (
     + consume(DECISIONS, "*")
     + read_newest(RESULTS)
     + api("STREAM.MSG.DELETE", RESULTS)
-    + _call_the_roll("simulator")
+    + _send_roll_calls("simulator")
 )
 
 TRAINER = (
@@ -144,14 +139,14 @@ TRAINER = (
     + consume(RESULTS, *map(subjects.trainer_durable, LEARNERS))
     + read(MODELS)
     + subscribe(subjects.ROLLBACK)
-    + Rights(answer=True)
+    + Rights(respond=True)
 )
 
 RECORDER = _service("recorder")
 for _stream in (TASKS, RESULTS, EVENTS, RUNS_STREAM):
     RECORDER += consume(_stream, RECORDER_DURABLE)
 
-# People read, remove and replay them: a replayed message goes to where it came from.
+# People read, remove and replay them; a replayed message goes to its original subject.
 _DEAD_LETTERS = (
     read_newest(REJECTED, EVENTS, RESULTS)
     + api("STREAM.MSG.DELETE", REJECTED, RESULTS)
@@ -164,13 +159,13 @@ GATEWAY = (
     + _DEAD_LETTERS
     + api("CONSUMER.LIST", EVENTS, RUNS_STREAM)
     + publish(subjects.tasks("*"), subjects.ROLLBACK)
-    + _BOOK
-    + _LAG
+    + _WRITE_RUN_BOOK
+    + _READ_LAG
     + read_newest(TASKS)
     + read(RESULTS, MODELS)
     + api("STREAM.MSG.DELETE", TASKS)
-    + api("STREAM.PURGE", TASKS, DECISIONS, RESULTS, MODELS)  # of a run that is deleted
-    + _call_the_roll("gateway")
+    + api("STREAM.PURGE", TASKS, DECISIONS, RESULTS, MODELS)  # when a run is deleted
+    + _send_roll_calls("gateway")
     + subscribe(subjects.results("*", "*"), subjects.event("*"))
 )
 
@@ -183,7 +178,7 @@ _SERVICES = {
     "gateway": GATEWAY,
 }
 
-# The person at the command line: sees everything that passes, but no answers to others.
+# The command line's user: sees every message except the replies to services.
 ADMIN = _inbox("admin") + Rights(
     subscribe=(">",), deny_subscribe=tuple(f"{subjects.inbox(name)}.>" for name in _SERVICES)
 )
@@ -192,12 +187,12 @@ USERS: dict[str, Rights] = {**_SERVICES, "admin": ADMIN}
 
 
 def password_variable(user: str) -> str:
-    """Where the NATS server finds a user's password."""
+    """The NATS server's environment variable with a user's password."""
     return f"NATS_{user.upper()}_PASSWORD"
 
 
 def password_variables(passwords: dict[str, str]) -> dict[str, str]:
-    """In quotes, or NATS reads a password such as 0099 as a number."""
+    """In quotes, because NATS reads a password such as 0099 as a number."""
     return {password_variable(user): f'"{passwords[user]}"' for user in USERS}
 
 
@@ -205,7 +200,7 @@ def users_conf() -> str:
     """The `authorization` of every NATS server of the arena."""
     users = "".join(_user(name, rights) for name, rights in USERS.items())
     return (
-        "# Written by `python -m deploy.nats` from deploy/nats/permissions.py: change that.\n"
+        "# Written by `python -m deploy.nats` from deploy/nats/permissions.py: edit that file.\n"
         f"authorization {{\n  users: [\n{users}  ]\n}}\n"
     )
 
@@ -216,14 +211,14 @@ def _user(name: str, rights: Rights) -> str:
         "permissions: {",
         *_side("publish", rights.publish, rights.deny_publish),
         *_side("subscribe", rights.subscribe, rights.deny_subscribe),
-        *(["  allow_responses: true"] if rights.answer else []),
+        *(["  allow_responses: true"] if rights.respond else []),
         "}",
     ]
     return "    {\n" + "".join(f"      {line}\n" for line in lines) + "    }\n"
 
 
 def _side(name: str, allowed: tuple[str, ...], denied: tuple[str, ...]) -> list[str]:
-    if not allowed:  # NATS takes an empty list for no limit
+    if not allowed:  # NATS reads an empty list as no limit
         return [f'  {name}: {{ deny: ">" }}']
     lines = [f"  {name}: {{", *_list("allow", allowed)]
     if denied:

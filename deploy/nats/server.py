@@ -1,4 +1,4 @@
-"""The configuration of a NATS server, the same wherever it runs."""
+"""The configuration of a NATS server: embedded, in containers, on Kubernetes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 
 @dataclass(frozen=True, slots=True)
 class TLS:
-    """Files: what the server shows, and whom it trusts."""
+    """Paths of the server's certificate and key, and of the authority that it trusts."""
 
     certificate: str
     key: str
@@ -30,7 +30,7 @@ def server_conf(
     tls: TLS | None = None,
 ) -> str:
     monitoring = f'# For health checks.\nhttp: "{http}"\n' if http else ""
-    # At once, not after a greeting in plain text that somebody in between could change.
+    # Before NATS's plain-text greeting, which could be tampered with.
     secured = tls.section("handshake_first: true") if tls else ""
     return f"""\
 server_name: {name}
@@ -38,7 +38,7 @@ listen: "{listen}"
 {monitoring}max_payload: 8MB
 jetstream {{
   store_dir: "{store}"
-  # What a power failure may take back; a killed server loses nothing.
+  # A power failure may lose this much; a killed server loses nothing.
   sync_interval: {sync_interval}
 }}
 include "users.conf"
@@ -46,7 +46,7 @@ include "users.conf"
 
 
 def cluster_section(*, listen: str, nodes: int, tls: TLS | None = None) -> str:
-    """Routes have a password too: whoever speaks as a server is asked for no other."""
+    """Routes have a password: a server needs no user's password."""
     routes = ", ".join(f"$NATS_ROUTE_{number + 1}" for number in range(nodes))
     secured = tls.section("verify: true") if tls else ""
     return f"""\
@@ -70,9 +70,9 @@ def containers() -> dict[str, str]:
         store="/tmp/nats",
         sync_interval="$NATS_SYNC_INTERVAL",
     )
-    shown = TLS("/tls/server.pem", "/tls/server.key", "/tls/ca.pem")
+    files = TLS("/tls/server.pem", "/tls/server.key", "/tls/ca.pem")
     return {
         "nats.conf": server(),
-        "nats.tls.conf": server(tls=shown),
+        "nats.tls.conf": server(tls=files),
         "cluster.conf": server() + cluster_section(listen="0.0.0.0:6222", nodes=3),
     }

@@ -1,56 +1,37 @@
-"""Where the arena is: the local one, or what the options and the environment say."""
+"""The local arena, or the one that the options and the environment name, and its gateway."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from deploy.local.arena import DEFAULT_DATA_DIR, Arena, find
 from shared.errors import Unavailable
-from shared.gateway import Gateway
-from shared.settings import Settings
+from shared.runtime.gateway_client import GatewayClient
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 
 
-def connect(url: str | None, data_dir: Path | None) -> Gateway:
+def connect(url: str | None, data_dir: Path | None) -> GatewayClient:
     if url is None and (arena := local_arena(data_dir)):
         return gateway_of(arena)
-    settings = Settings()
-    return Gateway(url or DEFAULT_URL, _token(settings), settings.gateway_tls_ca)
+    authority = os.environ.get("HYBRID_GATEWAY_TLS_CA")
+    return GatewayClient(url or DEFAULT_URL, _token(), Path(authority) if authority else None)
 
 
-def gateway_of(arena: Arena) -> Gateway:
-    """With the token of the environment, which an arena's services inherit."""
-    trust = arena.certificates
-    return Gateway(arena.url, _token(Settings()), trust.authority if trust else None)
+def gateway_of(arena: Arena) -> GatewayClient:
+    certificates = arena.certificates
+    return GatewayClient(arena.url, _token(), certificates.authority if certificates else None)
 
 
-def _token(settings: Settings) -> str:
-    return settings.gateway_token.get_secret_value()
+def _token() -> str:
+    """From the environment: `Settings` has it too, but takes longer to import than all the rest."""
+    return os.environ.get("HYBRID_GATEWAY_TOKEN", "")
 
 
 def local_arena(data_dir: Path | None) -> Arena | None:
-    """The embedded arena of a folder. A folder that was named must have one."""
+    """The embedded arena that runs in the folder; without one, an error if the folder was named."""
     arena = find(data_dir or DEFAULT_DATA_DIR)
     if arena is None and data_dir is not None:
         raise Unavailable(f"no arena runs in {data_dir}")
     return arena
-
-
-def settings(data_dir: Path | None) -> Settings:
-    """How to reach NATS and ClickHouse: the local arena's, else what the environment says."""
-    arena = local_arena(data_dir)
-    return Settings() if arena is None else settings_of(arena)
-
-
-def settings_beside(url: str | None, data_dir: Path | None) -> Settings:
-    """The same for the arena of a gateway: one that is named by its address need not be the local
-    one, so then the environment alone says where its ClickHouse is."""
-    return Settings() if url is not None and data_dir is None else settings(data_dir)
-
-
-def settings_of(arena: Arena, user: str = "admin") -> Settings:
-    values = arena.environment(user)
-    return Settings.model_validate(
-        {key.removeprefix("HYBRID_").lower(): value for key, value in values.items()}
-    )

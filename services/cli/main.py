@@ -1,31 +1,82 @@
-"""The `hybrid` command."""
+"""The `hybrid` command.
+
+A command's module is imported when the command runs, so that `hybrid --help` starts quickly.
+"""
 
 from __future__ import annotations
 
-import typer
+import signal
 
-from services.cli import experiment, models, rejected, runs, trace
-from services.cli.profile import profile
-from services.cli.query import sql
-from services.cli.tail import tail
-from services.cli.up import up
+# Until typer handles Ctrl-C, it must end the process without a traceback.
+_python_handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    help="An arena for CPU/GPU schedulers: one stream of tasks, many competitors, every decision "
-    "priced in time, energy and money.",
-)
-app.command()(up)
-app.command()(runs.status)
-app.add_typer(runs.app, name="run")
-app.add_typer(models.app, name="model")
-app.add_typer(rejected.app, name="rejected")
-app.add_typer(experiment.app, name="experiment")
-app.add_typer(trace.app, name="trace")
-app.command()(sql)
-app.command()(tail)
-app.command()(profile)
+from importlib import import_module  # noqa: E402
+from typing import Any  # noqa: E402
+
+import typer  # noqa: E402
+from typer.core import TyperCommand, TyperGroup  # noqa: E402
+
+from shared.errors import ArenaError  # noqa: E402
+
+signal.signal(signal.SIGINT, _python_handler)
+
+COMMANDS = {  # with their lines in `hybrid --help`
+    "up": "Start the arena: NATS, ClickHouse and every service, each as a process of its own.",
+    "status": "Show the services, the race between the schedulers, and who lags behind.",
+    "run": "Start, watch and control runs.",
+    "model": "List, inspect, export and roll back models.",
+    "rejected": "Dead letters: messages that a service could not read, kept with the reason.",
+    "experiment": "Experiments: many runs, several seeds, one report with figures and intervals.",
+    "trace": "Inspect, convert and replay recorded workloads.",
+    "sql": "Query ClickHouse with read-only access.",
+    "tail": "Print messages as they pass on the bus, until Ctrl-C.",
+    "profile": "Measure this machine: matrix products, memory, the GPU if torch finds one.",
+}
+# The modules of groups; any other command is a function in the module of its name.
+GROUPS = {name: f"{name}s.commands" for name in ("run", "model", "experiment", "trace")}
+GROUPS["rejected"] = "rejected"
+
+
+class LazyGroup(TyperGroup):
+    """Shows every command in its help, and imports the one that is called."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = {name: TyperCommand(name, help=COMMANDS[name]) for name in COMMANDS}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, load(str(name)), rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """An error of ours is one line on stderr instead of a traceback, and ends with 1."""
+        try:
+            return super().invoke(ctx)
+        except ArenaError as error:
+            from services.cli.output import fail
+
+            fail(str(error))
+
+
+def load(name: str) -> Any:
+    """The command or group with its options, as typer builds it."""
+    module = import_module(f"services.cli.{GROUPS.get(name, name)}")
+    parent = typer.Typer(rich_markup_mode="markdown")
+    if name in GROUPS:
+        parent.add_typer(module.app, name=name, help=COMMANDS[name])
+    else:
+        parent.command(name)(getattr(module, name))
+    return typer.main.get_group(parent).commands[name]
+
+
+app = typer.Typer(cls=LazyGroup, no_args_is_help=True, rich_markup_mode="markdown")
+
+
+@app.callback()
+def hybrid() -> None:
+    """An arena for CPU/GPU schedulers: one stream of tasks, many competitors, every decision
+    priced in time, energy and money."""
+
 
 if __name__ == "__main__":
     app()

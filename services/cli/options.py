@@ -5,21 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-Url = Annotated[
-    str | None,
-    typer.Option("--url", envvar="HYBRID_URL", help="The gateway's address.", show_default=False),
-]
-DataDir = Annotated[
+Url = Annotated[str | None, Option(envvar="HYBRID_URL", help="The gateway's address.")]
+DataDir = Annotated[Path | None, Option(help="Folder of an embedded arena (default: .hybrid).")]
+Json = Annotated[bool, Option("--json", help="Print JSON for programs.")]
+Limit = Annotated[int, Option(min=1, max=1000, help="How many to list.")]
+Run = Annotated[str | None, Argument(help="A run's id; without it the newest active run.")]
+SpecFile = Annotated[Path | None, Option(help="A RunSpec, YAML or JSON.")]
+Seed = Annotated[int | None, Option(help="Same spec and seed, same tasks.")]
+Preset = Annotated[str | None, Option(help="Workload preset, such as hpc.")]
+Cluster = Annotated[
     Path | None,
-    typer.Option(
-        "--data-dir",
-        help="Folder of an embedded arena (default: .hybrid here).",
-        show_default=False,
-    ),
+    Option(help="A file of `hybrid profile`: a machine's physics; fields of a spec override it."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-RunArgument = Annotated[
-    str | None, typer.Argument(help="A run's id; without it the newest active run.")
-]
+Wait = Annotated[bool, Option("--wait", help="Wait until the run is complete.")]

@@ -7,40 +7,32 @@ from itertools import islice
 from typing import Annotated, Any
 
 import typer
-from rich.table import Column, Table
+from rich.markup import escape
+from rich.table import Column
+from typer import Argument, Option
 
 from services.cli.client import connect
 from services.cli.options import DataDir, Json, Url
-from services.cli.output import ago, err, explained, out, plain, print_json
+from services.cli.output import ago, batch_table, err, out, print_json, right, table
 from shared.errors import SpecError
-from shared.gateway import Gateway, Refused, in_turn
+from shared.runtime.gateway_client import GatewayClient, Refused, retry_when_rate_limited
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Dead letters: messages that no service could understand, kept with the reason.",
-)
+app = typer.Typer(no_args_is_help=True)
 
 PAGE = 500
 
-Number = Annotated[int, typer.Argument(min=1, help="A letter's number.")]
-Numbers = Annotated[
-    list[int] | None, typer.Argument(min=1, help="Letters' numbers.", show_default=False)
-]
-Service = Annotated[str | None, typer.Option(help="Only what this service put aside.")]
-Subject = Annotated[
-    str | None, typer.Option(help="Only what came on this subject; * and > stand for any.")
-]
-All = Annotated[bool, typer.Option("--all", help="All there are.")]
+Numbers = Annotated[list[int] | None, Argument(min=1, help="Dead letters' numbers.")]
+Service = Annotated[str | None, Option(help="Only those that this service rejected.")]
+Subject = Annotated[str | None, Option(help="Only those from this subject; * and > are wildcards.")]
+All = Annotated[bool, Option("--all", help="All dead letters.")]
 
 
 @app.command("list")
 def list_letters(
     service: Service = None,
     subject: Subject = None,
-    limit: Annotated[int, typer.Option(min=1)] = 20,
-    before: Annotated[
-        int | None, typer.Option(min=1, help="Only those with a smaller number.")
-    ] = None,
+    limit: Annotated[int, Option(min=1, help="How many to list.")] = 20,
+    before: Annotated[int | None, Option(min=1, help="Only those with a smaller number.")] = None,
     url: Url = None,
     data_dir: DataDir = None,
     json: Json = False,
@@ -50,78 +42,56 @@ def list_letters(
     Examples: `hybrid rejected list`, `hybrid rejected list --subject 'decisions.*.greedy'`,
     `hybrid rejected list --service recorder --limit 100 --json`
     """
-    with explained(), connect(url, data_dir) as gateway:
-        letters = list(islice(_letters(gateway, service, subject, before), limit))
+    with connect(url, data_dir) as gateway:
+        letters = list(islice(_letters(gateway, before, service=service, subject=subject), limit))
     if json:
         print_json(letters)
-        return
-    if not letters:
-        err.print("no dead letters" if service is subject is None else "none that fit")
-        return
-    table = Table(
-        Column("number", justify="right"),
-        "when",
-        "put aside by",
-        "came on",
-        "reason",
-        Column("bytes", justify="right"),
-    )
-    for letter in letters:
-        table.add_row(
-            str(letter["sequence"]),
-            ago(letter["at"]),
-            plain(letter["service"]),
-            plain(letter["subject"]) or "–",
-            plain(letter["reason"]) or "–",
-            f"{letter['size']:,}",
-        )
-    out.print(table)
+    elif not letters:
+        err.print("no dead letters" if service is subject is None else "no dead letters match")
+    else:
+        headings = [*right("number"), "when", "rejected by", "subject", "reason", *right("bytes")]
+        out.print(table(headings, map(_row, letters)))
+
+
+def _row(letter: Any) -> Iterator[str]:
+    yield from (str(letter["sequence"]), ago(letter["at"]), escape(letter["service"]))
+    yield from (escape(letter["subject"]) or "–", escape(letter["reason"]) or "–")
+    yield f"{letter['size']:,}"
 
 
 @app.command()
 def show(
-    number: Number,
-    rows: Annotated[int, typer.Option(min=0, max=100, help="Rows to show of a batch.")] = 5,
+    number: Annotated[int, Argument(min=1, help="A dead letter's number.")],
+    rows: Annotated[int, Option(min=0, max=100, help="Rows to show of a batch.")] = 5,
     url: Url = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Show a dead letter: its headers, the reason, and what is in it as far as it can be read.
+    """Show a dead letter: its headers, the reason, and as much of its content as is readable.
 
     Examples: `hybrid rejected show 17`, `hybrid rejected show 17 --rows 20 --json`
     """
-    with explained(), connect(url, data_dir) as gateway:
+    with connect(url, data_dir) as gateway:
         letter = gateway.get(f"/api/rejected/{number}", rows=rows)
     if json:
         print_json(letter)
         return
-    table = Table("", Column(overflow="fold"), show_header=False, box=None)
-    for name in ("subject", "stream", "origin", "service", "reason", "size"):
-        table.add_row(name, plain(str(letter[name])))
-    table.add_row("put aside", ago(letter["at"]))
-    table.add_row("replay", plain(letter["hindrance"] or "possible"))
+    names = "subject", "stream", "origin", "service", "reason", "size"
+    fields = {name: str(letter[name]) for name in names}
+    fields |= {"rejected": ago(letter["at"]), "replay": letter["replay_obstacle"] or "possible"}
+    cells = [(name, escape(value)) for name, value in fields.items()]
+    described = table(("", Column(overflow="fold")), cells, show_header=False, box=None)
     for name, value in letter["headers"].items():
-        table.add_row(plain(name), plain(value), style="dim")
-    out.print(table)
+        described.add_row(escape(name), escape(value), style="dim")
+    out.print(described)
     if letter["kind"] == "batch":
-        _show_batch(letter)
+        out.print(f"\nbatch of {letter['count']} rows:", style="bold")
+        out.print(escape(letter["envelope"]), style="dim", soft_wrap=True)
+        if letter["rows"]:
+            out.print(batch_table(letter["rows"], letter["rows"][0]))
     else:
         out.print(f"\n{letter['kind']}:", style="bold")
-        out.print(plain(letter["text"]), soft_wrap=True)
-
-
-def _show_batch(letter: Any) -> None:
-    out.print(f"\nbatch of {letter['count']} rows:", style="bold")
-    out.print(plain(letter["envelope"]), style="dim", soft_wrap=True)
-    if letter["rows"]:
-        table = Table(*letter["rows"][0], box=None, header_style="dim")
-        for row in letter["rows"]:
-            table.add_row(*(plain(_cell(value)) for value in row.values()))
-        out.print(table)
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.5g}" if isinstance(value, float) else str(value)
+        out.print(escape(letter["text"]), soft_wrap=True)
 
 
 @app.command()
@@ -134,17 +104,17 @@ def replay(
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Send dead letters again, oldest first, once what could not read them has been mended.
+    """Publish dead letters again, oldest first, once the service that rejected them is fixed.
 
     Each goes back to its subject and is then removed. It is safe to repeat this after an
-    interruption. One that is still not understood becomes a new letter. Ends with 1 when one could
-    not be sent.
+    interruption. One that is rejected again becomes a new dead letter. Ends with 1 when one could
+    not be published.
 
     Examples: `hybrid rejected replay 17`, `hybrid rejected replay --subject 'decisions.*.greedy'`
     """
-    with explained(), connect(url, data_dir) as gateway:
-        chosen = _chosen(gateway, numbers, service, subject, everything)
-        answers = [_replay(gateway, number, quiet=json) for number in chosen]
+    with connect(url, data_dir) as gateway:
+        selected = _selected(gateway, numbers, everything, service=service, subject=subject)
+        answers = [_replay(gateway, number, quiet=json) for number in selected]
     if json:
         print_json(answers)
     elif not answers:
@@ -153,14 +123,16 @@ def replay(
         raise typer.Exit(1)
 
 
-def _replay(gateway: Gateway, number: int, *, quiet: bool) -> dict[str, Any]:
+def _replay(gateway: GatewayClient, number: int, *, quiet: bool) -> dict[str, Any]:
     try:
-        answer: dict[str, Any] = in_turn(lambda: gateway.post(f"/api/rejected/{number}/replay"))
+        answer: dict[str, Any] = retry_when_rate_limited(
+            lambda: gateway.post(f"/api/rejected/{number}/replay")
+        )
     except Refused as refused:
         answer = {"sequence": number, "error": str(refused)}
     if not quiet:
-        said = plain(answer.get("error") or answer["note"])
-        err.print(f"{number}: [red]{said}[/]" if "error" in answer else f"{number}: {said}")
+        note = escape(answer.get("error") or answer["note"])
+        err.print(f"{number}: [red]{note}[/]" if "error" in answer else f"{number}: {note}")
     return answer
 
 
@@ -170,7 +142,7 @@ def purge(
     service: Service = None,
     subject: Subject = None,
     everything: All = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     url: Url = None,
     data_dir: DataDir = None,
     json: Json = False,
@@ -180,61 +152,45 @@ def purge(
     Examples: `hybrid rejected purge 17 18`, `hybrid rejected purge --service recorder`,
     `hybrid rejected purge --all --yes`
     """
-    with explained(), connect(url, data_dir) as gateway:
-        chosen = _chosen(gateway, numbers, service, subject, everything)
-        if chosen and not yes:
-            letters = "letter" if len(chosen) == 1 else "letters"
-            question = f"Remove {len(chosen):,} dead {letters} for good?"
-            typer.confirm(question, abort=True, err=True)
+    with connect(url, data_dir) as gateway:
+        selected = _selected(gateway, numbers, everything, service=service, subject=subject)
+        if selected and not yes:
+            letters = "dead letter" if len(selected) == 1 else "dead letters"
+            typer.confirm(f"Remove {len(selected):,} {letters} for good?", abort=True, err=True)
         purged = 0
         if numbers:
-            purged = sum(_purge_one(gateway, number) for number in chosen)
-        elif chosen:
-            purged = _purge(gateway, service, subject, up_to=chosen[-1])
+            purged = sum(_purge(gateway, f"/api/rejected/{number}") for number in selected)
+        elif selected:
+            up_to = selected[-1]
+            purged = _purge(gateway, "/api/rejected", service=service, subject=subject, up_to=up_to)
     if json:
         print_json({"purged": purged})
     else:
         err.print(f"{purged:,} removed" if purged else "no dead letters to remove")
 
 
-def _purge_one(gateway: Gateway, number: int) -> int:
-    return int(in_turn(lambda: gateway.delete(f"/api/rejected/{number}"))["purged"])
-
-
-def _purge(gateway: Gateway, service: str | None, subject: str | None, up_to: int) -> int:
+def _purge(gateway: GatewayClient, path: str, **filters: Any) -> int:
     purged, complete = 0, False
     while not complete:
-        answer = in_turn(
-            lambda: gateway.delete("/api/rejected", service=service, subject=subject, up_to=up_to)
-        )
+        answer = retry_when_rate_limited(lambda: gateway.delete(path, **filters))
         purged, complete = purged + answer["purged"], answer["complete"]
     return purged
 
 
-def _chosen(
-    gateway: Gateway,
-    numbers: list[int] | None,
-    service: str | None,
-    subject: str | None,
-    everything: bool,
+def _selected(
+    gateway: GatewayClient, numbers: list[int] | None, everything: bool, **filters: str | None
 ) -> list[int]:
-    """The numbers that are meant, smallest first."""
-    filtered = service is not None or subject is not None
-    if bool(numbers) + filtered + everything != 1:
-        raise SpecError(["say which: numbers, or --service and --subject, or --all"])
-    if numbers:
-        return sorted(set(numbers))
-    found = _letters(gateway, service, subject)
-    return sorted(letter["sequence"] for letter in found)
+    """The numbers of the selected dead letters, smallest first."""
+    if bool(numbers) + any(value is not None for value in filters.values()) + everything != 1:
+        raise SpecError(["select dead letters: numbers, or --service and --subject, or --all"])
+    return sorted(
+        set(numbers or (letter["sequence"] for letter in _letters(gateway, None, **filters)))
+    )
 
 
-def _letters(
-    gateway: Gateway, service: str | None, subject: str | None, before: int | None = None
-) -> Iterator[Any]:
+def _letters(gateway: GatewayClient, before: int | None, **filters: str | None) -> Iterator[Any]:
     while True:
-        page = gateway.get(
-            "/api/rejected", service=service, subject=subject, limit=PAGE, before=before
-        )
+        page = gateway.get("/api/rejected", limit=PAGE, before=before, **filters)
         yield from page["letters"]
         before = page["next_before"]
         if before is None:

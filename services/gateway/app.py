@@ -1,64 +1,61 @@
-"""The gateway service: the arena over HTTP, on port 8000."""
+"""The gateway service: the arena over HTTP and WebSocket, on port 8000."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi_offline import FastAPIOffline
-from prometheus_client import CONTENT_TYPE_LATEST, Counter, Gauge, generate_latest
 
-from services.gateway import asyncapi, pages, problems
-from services.gateway.bounds import Bounds
-from services.gateway.control import Control
-from services.gateway.desk import Desk, Traffic
-from services.gateway.guard import Guard
-from services.gateway.live import socket
-from services.gateway.live.feeds import Feeds
-from services.gateway.live.surroundings import Surroundings
-from services.gateway.origins import Origins
-from services.gateway.queries import Queries
-from services.gateway.routes import make_router
-from services.gateway.serving import OPTIONS
-from services.gateway.windows import Windows
-from shared import logs
-from shared.bus import PASSING
-from shared.deadletters import LetterBox
-from shared.errors import ArenaError
-from shared.gateway import MODEL_MANIFEST, NEXT_TASK
-from shared.service import Service
-from shared.settings import Settings
+from services.gateway.analysis import routes as analysis
+from services.gateway.health import metrics
+from services.gateway.health import routes as health
+from services.gateway.health.traffic import BusTraffic
+from services.gateway.history import routes as history
+from services.gateway.http import asyncapi, dashboard_files, problems, server
+from services.gateway.http.access import Access
+from services.gateway.http.body_limit import BodyLimit
+from services.gateway.http.guard import Guard
+from services.gateway.http.response_cache import ResponseCache
+from services.gateway.http.security_headers import SecurityHeaders
+from services.gateway.live import routes as live
+from services.gateway.live.feed_registry import FeedRegistry
+from services.gateway.live.sources import FeedSources
+from services.gateway.models import routes as models
+from services.gateway.rejected import routes as rejected
+from services.gateway.runs import routes as runs
+from services.gateway.runs.control import RunControl
+from services.gateway.runs.detail import RunDetails
+from services.gateway.tasks import routes as tasks
+from shared.bus.service import Service
+from shared.runtime import logs
+from shared.runtime.gateway_client import MODEL_MANIFEST, NEXT_TASK
+from shared.runtime.settings import Settings
 from shared.store.client import Store
 
 log = logs.logger()
 
-METHODS = {"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"}
-
 
 def make(settings: Settings) -> tuple[Service, FastAPI]:
     service = Service("gateway", settings)
-    store = Store(settings)
-    queries = Queries(store)
-    control = Control(service, queries)
-    origins = Origins(settings.gateway_origins)
-    windows, bounds = Windows(store, queries), Bounds(store)
-    letters = LetterBox(service.bus)
-    desk = Desk(service, control, store, queries, windows, bounds, origins, letters)
-    feeds = Feeds(Surroundings(service, control, queries), service.registry)
+    bus, store = service.bus, Store(settings)
+    access, cache = Access(settings), ResponseCache()
+    control, details = RunControl(service), RunDetails(bus, store)
+    traffic = BusTraffic(bus)
+    feeds = FeedRegistry(FeedSources(service, store), service.registry)
     service.background.append(feeds.run)
     service.closing.append(feeds.close)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await service.start()
-        await service.bus.broker.start()
+        await bus.broker.start()
         await service.after_start()
         yield
         await service.stop()
-        await service.bus.broker.stop()
+        await bus.broker.stop()
 
     # Its /docs and /redoc work without the internet.
     app = FastAPIOffline(
@@ -66,97 +63,51 @@ def make(settings: Settings) -> tuple[Service, FastAPI]:
         description="An arena for CPU/GPU schedulers: start runs, submit tasks, read the results.",
         lifespan=lifespan,
     )
-    app.include_router(make_router(desk))
-    app.include_router(socket.make_router(control, feeds, origins))
-    app.include_router(asyncapi.make_router())
-    app.add_middleware(problems.BodyLimit, max_bytes=settings.gateway_max_body_bytes)
+    api = APIRouter(responses={"default": problems.described("A problem (RFC 9457)")})
+    for router in (
+        health.make_router(service, store, control, details, traffic, access, cache),
+        runs.make_router(bus, control, details, access, cache),
+        tasks.make_router(service, store, control, access),
+        analysis.make_router(store, control, cache),
+        history.make_router(service, store, control, access),
+        models.make_router(bus, store, access),
+        rejected.make_router(service, access),
+    ):
+        api.include_router(router)
+    app.include_router(api)
+    app.include_router(live.make_router(control, feeds, access.origins))
+    app.include_router(metrics.make_router(service.registry, bus, traffic))
+    app.include_router(asyncapi.router)
+    dashboard_files.install(app, settings)
     problems.install(app)
-    if origins.named:
+    _add_middleware(app, settings, service, access)
+    return service, app
+
+
+def _add_middleware(app: FastAPI, settings: Settings, service: Service, access: Access) -> None:
+    """A request passes the last one first."""
+    app.add_middleware(BodyLimit, max_bytes=settings.gateway_max_body_bytes)
+    if access.origins.named:
         app.add_middleware(
             CORSMiddleware,
-            allow_origins=sorted(origins.named),
+            allow_origins=sorted(access.origins.named),
             allow_methods=["GET", "POST", "DELETE"],
             allow_headers=["Authorization", "Content-Type"],
             expose_headers=[MODEL_MANIFEST, NEXT_TASK, "Retry-After"],
         )
     app.add_middleware(Guard, settings=settings)
-    _add_metrics(app, desk)
-    pages.install(app, settings)
-    app.add_middleware(socket.Transports)
-    return service, app
-
-
-def _add_metrics(app: FastAPI, desk: Desk) -> None:
-    service = desk.service
-    requests = Counter(
-        "hybrid_http_requests_total", "Requests", ["method", "status"], registry=service.registry
-    )
-    seconds = Counter(
-        "hybrid_http_seconds_total", "Time spent on requests", registry=service.registry
-    )
-    lag = Gauge(
-        "hybrid_lag_messages",
-        "Messages a reader of the bus has still to deal with",
-        ["reader"],
-        registry=service.registry,
-    )
-    rejected = Gauge(
-        "hybrid_dead_letters",
-        "Messages in REJECTED, by the service that put them aside",
-        ["service"],
-        registry=service.registry,
-    )
-
-    @app.middleware("http")
-    async def count(
-        request: Request, call_next: Callable[[Request], Awaitable[Response]]
-    ) -> Response:
-        started = time.perf_counter()
-        response = await call_next(request)
-        # A client may make up methods; each would be a series for ever.
-        method = request.method if request.method in METHODS else "other"
-        requests.labels(method, response.status_code).inc()
-        seconds.inc(time.perf_counter() - started)
-        return response
-
-    @app.get("/api/metrics", include_in_schema=False)
-    @app.get("/metrics", include_in_schema=False)
-    async def metrics() -> Response:
-        traffic = Traffic()
-        if service.bus.connected:  # what the process itself counts is told in any case
-            with suppress(*PASSING, ArenaError):
-                traffic = await desk.traffic()
-        # What is not there any more must not stay as it was.
-        lag.clear()
-        rejected.clear()
-        for reader, messages in traffic.lag.items():
-            lag.labels(reader).set(messages)
-        for name, count in traffic.letters.items():
-            rejected.labels(name).set(count)
-        return Response(generate_latest(service.registry), media_type=CONTENT_TYPE_LATEST)
-
-    @app.get("/alive", include_in_schema=False, status_code=204)
-    async def alive() -> None:
-        """The process answers, whatever NATS and ClickHouse do."""
-
-    @app.get("/health", include_in_schema=False)
-    async def health() -> Response:
-        """Of this process alone; /api/health is about the arena."""
-        report = service.report()
-        return Response(
-            report.model_dump_json(),
-            200 if report.healthy else 503,
-            media_type="application/json",
-        )
+    metrics.count_requests(app, service.registry)
+    app.add_middleware(SecurityHeaders)
+    app.add_middleware(live.Transports)
 
 
 def warn_if_open(settings: Settings) -> None:
-    """In a container it cannot know where its port is published, so it says so there too."""
+    """Also in a container, which cannot know where its port is published."""
     local = settings.http_host == "localhost" or settings.http_host.startswith(("127.", "::1"))
     if not local and not settings.gateway_token.get_secret_value():
         log.warning(
-            "whoever reaches the gateway may change runs: beyond this machine set "
-            "HYBRID_GATEWAY_TOKEN",
+            "anyone who can reach the gateway may change runs: set HYBRID_GATEWAY_TOKEN unless "
+            "only this machine can",
             http_host=settings.http_host,
         )
 
@@ -165,4 +116,4 @@ def main() -> None:
     settings = Settings()
     service, app = make(settings)
     warn_if_open(settings)
-    service.run(app, **OPTIONS, forwarded_allow_ips=settings.gateway_trusted_proxies)
+    service.run(app, **server.OPTIONS, forwarded_allow_ips=settings.gateway_trusted_proxies)

@@ -1,30 +1,32 @@
-"""One run's stream of tasks. It keeps nothing that the bus does not have.
+"""Generates and publishes one run's tasks.
 
-The last message on `tasks.<run>` says where the stream stands. Several generators may run: the
-compare-and-set lets one advance it, and the others notice that and stand by.
+All state is on the bus: the last message on `tasks.<run>` has the position in the stream. With
+several generators, the compare-and-set lets one of them publish, and the others stand by.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from dataclasses import dataclass
 
 from prometheus_client import Counter
 
 from services.generator.pacer import Pacer
-from shared.backlog import Backlog, models_missing
-from shared.bus import Bus
+from shared.bus.back_pressure import BackPressure
+from shared.bus.client import Bus
+from shared.bus.model_registry import models_missing
+from shared.bus.task_stream import Position, load_position
+from shared.domain.workload import generate
 from shared.errors import Conflict
-from shared.events import Event
-from shared.runs import RunRecord
-from shared.stream import Position, load_position
-from shared.workload import generate
+from shared.messages.events import Event
+from shared.messages.runs import RunRecord
 
-# A generator that lost a race looks again after this; if nobody advanced the run, it takes over.
+# A generator on standby takes over when the position has not changed for this long.
 STANDBY_SECONDS = 1.0
-# How often it is looked whether the pre-trained models are there.
-MODELS_SECONDS = 0.1
+# How often to check for the pre-trained models.
+MODELS_POLL_SECONDS = 0.1
 
 
 @dataclass(slots=True)
@@ -34,55 +36,56 @@ class Counters:
 
 
 class Emitter:
-    def __init__(self, record: RunRecord, bus: Bus, backlog: Backlog, counters: Counters) -> None:
+    def __init__(
+        self, record: RunRecord, bus: Bus, back_pressure: BackPressure, counters: Counters
+    ) -> None:
         self._record = record
         self._bus = bus
-        self._backlog = backlog
+        self._back_pressure = back_pressure
         self._counters = counters
         self._position = Position()
         self.emitted_all = False
 
     async def emit(self) -> None:
-        """Send tasks at the run's pace until it has them all; cancelled when the run pauses."""
+        """Publish tasks at the run's pace until all are sent; cancelled when the run is paused."""
         settings = self._bus.settings
         tick = settings.tick.total_seconds()
-        await self._stand_by_while_another_leads(first=True)
+        self._position = await load_position(self._bus, self._record.run)
         if self._position.sequence == 0:
             await self._wait_for_models()
         pacer = self._pacer()
-        while not self._has_all():
-            room = await self._backlog.room(self._record)
-            if room == 0:
+        while self._remaining() > 0:
+            if await self._back_pressure.free_batches(self._record) == 0:
                 await asyncio.sleep(tick)
                 continue
-            count = self._limited(pacer.due(time.monotonic()))
+            count = int(min(pacer.due(time.monotonic()), self._remaining()))
             if count == 0:
                 await asyncio.sleep(pacer.wait(time.monotonic(), tick))
                 continue
             try:
                 await self._send(count)
                 pacer.sent(count)
-                self._backlog.sent()
+                self._back_pressure.published()
                 if count < settings.batch_tasks:
-                    # All that was due is out. What came due while it was sent waits for the tick:
-                    # many small messages cost more than few.
+                    # Everything due is sent. Wait for a tick: a few large messages cost less than
+                    # many small ones.
                     await asyncio.sleep(pacer.wait(time.monotonic(), tick))
             except Conflict:
-                await self._stand_by_while_another_leads()
+                await self._stand_by()
                 pacer = self._pacer()
         self.emitted_all = True
 
     async def _wait_for_models(self) -> None:
-        """Learners are pre-trained before the first task, if the trainer manages in time."""
+        """Wait for the learners to be pre-trained, but no longer than `pretrain_patience`."""
         run = self._record.run
         patience = self._bus.settings.pretrain_patience.total_seconds()
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
             if not await models_missing(self._bus, self._record):
                 return
-            await asyncio.sleep(MODELS_SECONDS)
+            await asyncio.sleep(MODELS_POLL_SECONDS)
         note = f"no pre-trained models after {patience:.0f} s: run {run} starts without them"
-        await self._bus.tell(
+        await self._bus.publish_event(
             Event(kind="run", service=self._bus.service, run=run, message=note),
             message_id=f"event.run.{run}.untrained",
         )
@@ -101,23 +104,16 @@ class Emitter:
         self._position = position.after(batch, cursor, sequence)
         self._counters.tasks.inc(count)
 
-    async def _stand_by_while_another_leads(self, *, first: bool = False) -> None:
-        """Return once the position is known and nobody else has moved it for a while."""
+    async def _stand_by(self) -> None:
+        """Return once no other generator has published for a while, or all tasks are sent."""
         self._position = await load_position(self._bus, self._record.run)
-        while not first and not self._has_all():
+        while self._remaining() > 0:
             await asyncio.sleep(STANDBY_SECONDS)
             before = self._position.sequence
             self._position = await load_position(self._bus, self._record.run)
             if self._position.sequence == before:
                 return
 
-    def _limited(self, count: int) -> int:
-        left = self._left()
-        return count if left is None else min(count, left)
-
-    def _left(self) -> int | None:
+    def _remaining(self) -> float:
         total = self._record.spec.tasks
-        return None if total is None else max(total - self._position.cursor.generated, 0)
-
-    def _has_all(self) -> bool:
-        return self._left() == 0
+        return math.inf if total is None else total - self._position.cursor.generated

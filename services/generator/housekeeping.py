@@ -1,8 +1,8 @@
-"""Keeps the streams short and finishes runs.
+"""Trims the streams and completes runs.
 
-TASKS and RESULTS hold a run's state in their last message per subject, so they cannot simply
-forget what was read. What those who must read it have acknowledged is purged here, up to that last
-message; a finished run's last messages go too, once nothing of it is on its way.
+The last message of a subject of TASKS or RESULTS is the state of its run, so no retention policy of
+NATS fits. Messages before it are purged here once all their consumers have acknowledged them. The
+last message itself is purged when the run is finished and none of its messages are in flight.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from contextlib import suppress
 from nats.js.api import ConsumerInfo
 from nats.js.errors import NotFoundError
 
-from shared import subjects
-from shared.bus import Bus
+from shared.bus.client import Bus
+from shared.bus.run_book import RunBook
+from shared.bus.task_stream import STATE_READERS, cursor_of
+from shared.domain.schedulers import TEACHERS
 from shared.errors import Unavailable
-from shared.events import Event
-from shared.models import TEACHERS
-from shared.runs import RunBook, RunRecord, RunState
-from shared.standing import standing_of
-from shared.stream import STATE, cursor_of
+from shared.messages import subjects
+from shared.messages.events import Event
+from shared.messages.runs import RunRecord, RunState
+from shared.messages.standing import standing_of
 
 
 class Housekeeping:
@@ -29,73 +30,72 @@ class Housekeeping:
 
     async def trim(self) -> None:
         for stream in (subjects.TASKS, subjects.RESULTS):
-            readers = {
+            consumers = {
                 info.name: info
-                for info in await self._bus.stream.consumers_info(stream)
+                for info in await self._bus.jetstream.consumers_info(stream)
                 if info.config.durable_name
             }
-            found = await self._bus.stream.stream_info(stream, subjects_filter=">")
-            held = found.state.subjects or {}
-            roomy = found.state.bytes < (found.config.max_bytes or 0) / 2
-            # Looked up after the subjects: a run is in the book before its first message.
-            by_run = {record.run: record for record in await self._runs.refresh()}
-            for subject, count in held.items():
+            info = await self._bus.jetstream.stream_info(stream, subjects_filter=">")
+            has_room = info.state.bytes < (info.config.max_bytes or 0) / 2
+            # After the subjects: a run is in the run book before its first message is published.
+            records = {record.run: record for record in await self._runs.refresh()}
+            for subject, count in (info.state.subjects or {}).items():
                 run = subject.split(".")[1]
-                record = by_run.get(run)
+                record = records.get(run)
                 floor = min(
-                    acknowledged(readers[name]) if name in readers else 0
-                    for name in _awaited(stream, subject, record, readers, roomy)
+                    ack_floor(consumers[name]) if name in consumers else 0
+                    for name in _required_consumers(stream, subject, record, consumers, has_room)
                 )
-                # A record that cannot be read may be that of a run which goes on after an upgrade.
+                # An unreadable record may be that of a run that continues after an upgrade.
                 active = run in self._runs.unreadable or (record is not None and record.active)
                 if floor and (count > 1 or not active):
-                    with suppress(Unavailable):  # a newer version's, which will trim it
+                    with suppress(Unavailable):  # a newer version's message: it will trim it
                         await self._trim_subject(stream, subject, floor, keep_last=active)
 
     async def trim_models(self) -> None:
-        """A run that is over keeps its newest models and the first ones: the others would push out
-        what is in service in runs that go on."""
-        held = await self._subjects(subjects.MODELS, ">")
-        over = {record.run for record in await self._runs.refresh() if not record.active}
-        for subject, count in held.items():
-            if count > 1 and subject.split(".")[1] in over - self._runs.unreadable:
-                await self._bus.stream.purge_stream(subjects.MODELS, subject=subject, keep=1)
+        """Keep the first and the newest models of a finished run: more of them would push out the
+        models in service in active runs."""
+        counts = await self._subjects(subjects.MODELS, ">")
+        finished = {record.run for record in await self._runs.refresh() if not record.active}
+        for subject, count in counts.items():
+            if count > 1 and subject.split(".")[1] in finished - self._runs.unreadable:
+                await self._bus.jetstream.purge_stream(subjects.MODELS, subject=subject, keep=1)
 
     async def reject_orphans(self) -> None:
-        """Decisions of a scheduler that no run knows have no reader: to the dead letters."""
-        held = await self._subjects(subjects.DECISIONS, ">")
+        """Dead-letter decisions of a scheduler that no run has: they have no consumer."""
+        counts = await self._subjects(subjects.DECISIONS, ">")
         records = await self._runs.refresh()
         known = {name for record in records for name in record.spec.schedulers}
-        for subject, count in held.items():
+        for subject, count in counts.items():
             scheduler = subject.split(".")[2]
             for _ in range(count if scheduler not in known else 0):
                 await self._reject_first(subject, f"no run has a scheduler {scheduler!r}")
 
     async def _reject_first(self, subject: str, reason: str) -> None:
-        stream = self._bus.stream
+        jetstream = self._bus.jetstream
         try:
-            message = await stream.get_msg(subjects.DECISIONS, seq=1, subject=subject, next=True)
+            message = await jetstream.get_msg(subjects.DECISIONS, seq=1, subject=subject, next=True)
         except NotFoundError:
             return
         sequence = message.seq or 0
         await self._bus.reject(subject, subjects.DECISIONS, sequence, message.data or b"", reason)
-        await stream.delete_msg(subjects.DECISIONS, sequence)
+        await jetstream.delete_msg(subjects.DECISIONS, sequence)
 
     async def _trim_subject(self, stream: str, subject: str, floor: int, keep_last: bool) -> None:
-        # The last one that can be read: behind garbage a run could not go on.
-        last = await self._bus.last(subject, stream, STATE[stream])
+        # The last readable message: a run cannot continue from garbage.
+        last = await self._bus.last_message(subject, stream, STATE_READERS[stream])
         if last is None:
             return
         if last.sequence > floor:
             before = floor + 1
-        elif keep_last or await self._on_its_way(stream, subject.split(".")[1]):
+        elif keep_last or await self._in_flight(stream, subject.split(".")[1]):
             before = last.sequence
         else:
             before = last.sequence + 1
-        await self._bus.stream.purge_stream(stream, seq=before, subject=subject)
+        await self._bus.jetstream.purge_stream(stream, seq=before, subject=subject)
 
-    async def _on_its_way(self, stream: str, run: str) -> bool:
-        """Whether a finished run will still bring results: they need the state before them."""
+    async def _in_flight(self, stream: str, run: str) -> bool:
+        """Whether more results of a finished run will be published, which need its state."""
         if await self._subjects(subjects.DECISIONS, f"decisions.{run}.*"):
             return True
         return stream == subjects.RESULTS and bool(
@@ -103,72 +103,67 @@ class Housekeeping:
         )
 
     async def _subjects(self, stream: str, pattern: str) -> dict[str, int]:
-        info = await self._bus.stream.stream_info(stream, subjects_filter=pattern)
+        info = await self._bus.jetstream.stream_info(stream, subjects_filter=pattern)
         return info.state.subjects or {}
 
     async def complete(self, record: RunRecord) -> bool:
-        """Whether every scheduler has a stored result for every task; if so the run is over."""
-        with suppress(Unavailable):  # a newer version's, which will complete it
-            return await self._complete(record)
-        return False
-
-    async def _complete(self, record: RunRecord) -> bool:
-        tasks = await self._bus.last(subjects.tasks(record.run), subjects.TASKS, cursor_of)
+        """Complete the run if every scheduler has a stored result for every task."""
+        tasks = await self._bus.last_message(subjects.tasks(record.run), subjects.TASKS, cursor_of)
         if tasks is None or (record.spec.submitted and not cursor_of(tasks.envelope).ended):
             return False
-        if not await self._stored(subjects.TASKS, tasks.sequence):
+        if not await self._recorded(subjects.TASKS, tasks.sequence):
             return False
         newest = 0
         for scheduler in record.spec.schedulers:
             subject = subjects.results(record.run, scheduler)
-            last = await self._bus.last(subject, subjects.RESULTS, standing_of)
+            last = await self._bus.last_message(subject, subjects.RESULTS, standing_of)
             if last is None or last.envelope.batch < tasks.envelope.batch:
                 return False
             newest = max(newest, last.sequence)
-        if not await self._stored(subjects.RESULTS, newest):
+        if not await self._recorded(subjects.RESULTS, newest):
             return False
-        # Told before, or a generator that is killed in between would never tell it.
-        note = Event(
+        # Published first: a generator killed in between would never publish it.
+        event = Event(
             kind="run",
             service=self._bus.service,
             run=record.run,
             message=f"run {record.run} is complete: every task has its results",
         )
-        await self._bus.tell(note, message_id=f"event.run.{record.run}.completed")
+        await self._bus.publish_event(event, message_id=f"event.run.{record.run}.completed")
         await self._runs.move(record.run, RunState.COMPLETED)
         return True
 
-    async def _stored(self, stream: str, sequence: int) -> bool:
+    async def _recorded(self, stream: str, sequence: int) -> bool:
         try:
-            info = await self._bus.stream.consumer_info(stream, subjects.RECORDER_DURABLE)
+            info = await self._bus.jetstream.consumer_info(stream, subjects.RECORDER_DURABLE)
         except NotFoundError:
             return False
-        return acknowledged(info) >= sequence
+        return ack_floor(info) >= sequence
 
 
-def acknowledged(info: ConsumerInfo) -> int:
-    """Everything up to this stream sequence is done with."""
+def ack_floor(info: ConsumerInfo) -> int:
+    """Every message up to this stream sequence is acknowledged."""
     return (info.ack_floor.stream_seq if info.ack_floor else 0) or 0
 
 
-def _awaited(
+def _required_consumers(
     stream: str,
     subject: str,
     record: RunRecord | None,
-    readers: dict[str, ConsumerInfo],
-    roomy: bool,
+    consumers: dict[str, ConsumerInfo],
+    has_room: bool,
 ) -> set[str]:
-    """The durables that must have read a subject before it is trimmed.
+    """The durable consumers that must have acknowledged a message before it is trimmed.
 
-    Results wait for the recorder. For the trainer they are kept while there is room: what it has
-    missed after that it reads back from ClickHouse when it starts again.
+    Results are kept for the recorder, and for the trainer only while there is room: a restarted
+    trainer reads those it missed from ClickHouse.
     """
-    needed = {subjects.RECORDER_DURABLE}
+    required = {subjects.RECORDER_DURABLE}
     if stream == subjects.TASKS and record is not None:
-        needed |= {subjects.scheduler_durable(name) for name in record.spec.schedulers}
+        required |= {subjects.scheduler_durable(name) for name in record.spec.schedulers}
     elif stream == subjects.TASKS:
-        needed |= readers.keys()
-    elif roomy and record is not None and record.active:
-        taught = [name for name, teacher in TEACHERS.items() if subject.endswith(f".{teacher}")]
-        needed |= {subjects.trainer_durable(name) for name in taught} & readers.keys()
-    return needed
+        required |= consumers.keys()
+    elif has_room and record is not None and record.active:
+        learners = [name for name, teacher in TEACHERS.items() if subject.endswith(f".{teacher}")]
+        required |= {subjects.trainer_durable(name) for name in learners} & consumers.keys()
+    return required

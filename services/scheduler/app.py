@@ -1,4 +1,4 @@
-"""The scheduler service: one policy, any number of replicas, all on one durable consumer."""
+"""The scheduler service: one policy; its replicas share one durable consumer."""
 
 from __future__ import annotations
 
@@ -8,54 +8,51 @@ import sys
 from faststream.nats.annotations import NatsMessage
 
 from services.scheduler import policy as policies
-from services.scheduler.learned import LearnedPolicy, Shelf
+from services.scheduler.learned_policy import LearnedPolicy
+from services.scheduler.model_cache import ModelCache
 from services.scheduler.worker import Worker
-from shared import batches, subjects
-from shared.bus import ONE_AT_A_TIME, existing
-from shared.service import Service
-from shared.settings import Settings
+from shared.bus import streams
+from shared.bus.service import Service
+from shared.messages import batches, subjects
+from shared.runtime.settings import Settings
 
 
 def make(settings: Settings) -> Service:
     policy = policies.load(settings.policy)
     service = Service("scheduler", settings, scheduler=policy.name)
-    # The first paragraph of its docstring; a base class's would say nothing of it.
-    said = inspect.cleandoc(type(policy).__doc__ or "").partition("\n\n")[0]
-    service.description = " ".join(said.split())
+    # The first paragraph of the policy's own docstring, not of an inherited one.
+    summary = inspect.cleandoc(type(policy).__doc__ or "").partition("\n\n")[0]
+    service.description = " ".join(summary.split())
     bus = service.bus
-    shelf = Shelf(policy, bus) if isinstance(policy, LearnedPolicy) else None
-    worker = Worker(service, policy, shelf)
-    durable = subjects.durable(subjects.scheduler_durable(policy.name), "tasks.*", settings)
+    models = ModelCache(policy, bus) if isinstance(policy, LearnedPolicy) else None
+    worker = Worker(service, policy, models)
+    consumer = streams.durable(subjects.scheduler_durable(policy.name), "tasks.*", settings)
 
     async def prepare() -> None:
-        await bus.make_durable(subjects.TASKS, durable)
+        await bus.ensure_consumer(subjects.TASKS, consumer)
 
     service.prepare.append(prepare)
 
-    @bus.broker.subscriber(
-        "tasks.*",
-        stream=existing(subjects.TASKS),
-        durable=durable.durable_name,
-        config=durable,
-        pull_sub=ONE_AT_A_TIME,
-        inbox_prefix=bus.inbox_prefix,
+    @bus.subscriber(
+        subjects.TASKS,
+        consumer,
         title="Tasks",
         description="Arrow batches of tasks, decided and sent on as `decisions.<run>.<scheduler>`",
     )
     async def on_tasks(body: bytes, message: NatsMessage) -> None:
-        await worker.take(batches.decode(body, message.raw_message.subject))
+        await worker.process(batches.decode(body, message.raw_message.subject))
 
-    if shelf is not None and isinstance(policy, LearnedPolicy):
+    if models is not None and isinstance(policy, LearnedPolicy):
 
         @bus.broker.subscriber(
             subjects.model("*", policy.learner),
-            # An answer would reach the trainer before the stream's own, which it waits for.
+            # A reply would reach the trainer before the stream's acknowledgement.
             no_reply=True,
             title="Models",
             description="A shipped model with its manifest, taken into service between batches",
         )
         async def on_model(body: bytes, message: NatsMessage) -> None:
-            await shelf.on_announcement(message.raw_message.subject, message.headers, body)
+            await models.on_model(message.raw_message.subject, message.headers, body)
 
     return service
 

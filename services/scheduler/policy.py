@@ -1,7 +1,7 @@
-"""The contract of a scheduling policy, and how one is found.
+"""The contract of a scheduling policy, and how a policy is loaded.
 
-To add a scheduler: subclass `Policy` in a file of your own, give it a name and `decide`, and
-deploy a worker with `HYBRID_POLICY` set to that file. A batch is decided at once, with numpy.
+To add a scheduler, subclass `Policy` in a file of your own, give it a name and `decide`, and deploy
+a worker with `HYBRID_POLICY` set to that file. A batch is decided at once, with numpy.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from typing import ClassVar
 
 import numpy as np
 
-from services.scheduler import policies
+from shared.domain.schedulers import BUILT_IN
+from shared.domain.spec import RunSpec, check_scheduler_name
+from shared.domain.tasks import Decisions, Tasks
 from shared.errors import ArenaError
-from shared.spec import RunSpec, check_scheduler_name
-from shared.tasks import Decisions, Tasks
 
 
 class PolicyError(ArenaError):
-    """A policy that cannot be loaded, or that decided nonsense."""
+    """A policy cannot be loaded, or returned invalid decisions."""
 
 
 class Policy(ABC):
-    """Decides which share of each task runs on a GPU, and on which.
+    """Decides which share of each task runs on a GPU, and on which GPU.
 
-    Replicas of a worker must agree: decide from the tasks, the spec and its seed alone, never from
-    what this process saw before or from a random generator of its own.
+    Replicas must agree, so a decision may depend on the tasks, the spec and its seed alone: not on
+    earlier batches, and not on a random generator of the process.
     """
 
     name: ClassVar[str]
 
     @abstractmethod
     def decide(self, tasks: Tasks, spec: RunSpec) -> Decisions:
-        """One decision per task. Without `gpu` the GPUs are taken in rotation by task id."""
+        """One decision per task. Without `gpu`, the GPUs are used in rotation by task id."""
 
 
 def check(decisions: Decisions, tasks: Tasks, spec: RunSpec, name: str) -> Decisions:
-    """A policy's answer, or a PolicyError that says what is wrong with it."""
+    """Return the decisions if they are valid, else raise a PolicyError that says why."""
     share = np.asarray(decisions.gpu_fraction, dtype=np.float64)
     if share.shape != (len(tasks),):
         raise PolicyError(f"{name}: gpu_fraction has shape {share.shape} for {len(tasks)} tasks")
@@ -58,48 +58,51 @@ def check(decisions: Decisions, tasks: Tasks, spec: RunSpec, name: str) -> Decis
     return decisions
 
 
-def built_in() -> list[str]:
-    """Names of the policies that come with the arena: one per file in `policies/`."""
-    folder = Path(inspect.getfile(policies)).parent
-    return sorted(file.stem for file in folder.glob("*.py") if not file.stem.startswith("_"))
-
-
 def load(reference: str) -> Policy:
-    """Find a policy: a built-in name, `package.module:Class`, or `path/to/file.py[:Class]`."""
+    """Load a policy: a built-in name, `package.module:Class`, or `path/to/file.py[:Class]`."""
+    names = ", ".join(sorted(BUILT_IN))
     if not reference:
         raise PolicyError(
-            f"no policy given: set HYBRID_POLICY to one of {', '.join(built_in())}, "
+            f"no policy given: set HYBRID_POLICY to one of {names}, "
             "to package.module:Class, or to a file.py"
         )
-    where, _, wanted = reference.partition(":")
-    if where.endswith(".py"):
-        module = _load_file(Path(where))
-    elif "." in where or wanted:
-        module = _import(where)
-    elif where in built_in():
-        module = _import(f"{policies.__name__}.{where}")
+    location, _, class_name = reference.partition(":")
+    if location.endswith(".py"):
+        module = _load_file(Path(location))
+    elif "." in location or class_name:
+        module = _import(location)
+    elif location in BUILT_IN:
+        module = _import(f"services.scheduler.policies.{location}")
     else:
-        raise PolicyError(f"no policy {where!r}; built in: {', '.join(built_in())}")
-    found = [
-        thing
-        for thing in vars(module).values()
-        if inspect.isclass(thing)
-        and issubclass(thing, Policy)
-        and not inspect.isabstract(thing)
-        and (thing.__name__ == wanted if wanted else thing.__module__ == module.__name__)
+        raise PolicyError(f"no policy {location!r}; built in: {names}")
+    return _create(_policy_class(module, class_name, reference), reference)
+
+
+def _policy_class(module: ModuleType, class_name: str, reference: str) -> type[Policy]:
+    """The class of that name, or the only policy that the module defines itself."""
+    candidates = [
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value)
+        and issubclass(value, Policy)
+        and not inspect.isabstract(value)
+        and (value.__name__ == class_name if class_name else value.__module__ == module.__name__)
     ]
-    if len(found) != 1:
-        names = ", ".join(cls.__name__ for cls in found) or "none"
+    if len(candidates) != 1:
+        names = ", ".join(candidate.__name__ for candidate in candidates) or "none"
         raise PolicyError(f"{reference}: one Policy class expected, found: {names}")
+    return candidates[0]
+
+
+def _create(policy_class: type[Policy], reference: str) -> Policy:
     try:
-        check_scheduler_name(getattr(found[0], "name", ""))
+        check_scheduler_name(getattr(policy_class, "name", ""))
     except ValueError as error:
         raise PolicyError(f"{reference}: {error}; set the class attribute `name`") from None
     try:
-        policy: Policy = found[0]()
+        return policy_class()
     except Exception as error:
-        raise PolicyError(f"{reference}: {found[0].__name__}() failed: {error!r}") from error
-    return policy
+        raise PolicyError(f"{reference}: {policy_class.__name__}() failed: {error!r}") from error
 
 
 def _import(name: str) -> ModuleType:
@@ -112,7 +115,7 @@ def _import(name: str) -> ModuleType:
 def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise PolicyError(f"no such file: {path}")
-    # A name of its own: somebody's json.py must not take the place of Python's.
+    # A prefix, so that a policy file called json.py does not replace Python's module.
     name = f"policy_file_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None

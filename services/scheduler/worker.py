@@ -1,4 +1,4 @@
-"""A worker's whole job: a batch of tasks in, the same batch with decisions out."""
+"""Consumes batches of tasks and publishes the same batches with decisions."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from services.scheduler.learned import Shelf
+from services.scheduler.model_cache import ModelCache
 from services.scheduler.policy import Policy, check
-from shared import batches
-from shared.batches import Batch
+from shared.bus.service import Service
+from shared.domain.spec import RunSpec
 from shared.errors import NotFound, Unreadable
-from shared.events import Event
-from shared.service import Service
-from shared.spec import RunSpec
+from shared.messages import batches
+from shared.messages.batches import Batch
+from shared.messages.events import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,14 @@ class Metrics:
 
 
 class Worker:
-    def __init__(self, service: Service, policy: Policy, shelf: Shelf | None) -> None:
+    def __init__(self, service: Service, policy: Policy, models: ModelCache | None) -> None:
         self._service = service
         self._policy = policy
-        self._shelf = shelf
+        self._models = models
         self._metrics = Metrics.register(service.registry)
 
-    async def take(self, batch: Batch) -> None:
-        """Decide a batch and send it on; one of a run without this scheduler is passed over."""
+    async def process(self, batch: Batch) -> None:
+        """Decide and publish a batch; skip it if this scheduler is not part of its run."""
         try:
             spec = await self._service.runs.spec(batch.envelope.run)
         except NotFound as error:
@@ -55,33 +55,33 @@ class Worker:
             return
         started = time.perf_counter()
         try:
-            decision = await decide(batch, self._policy, self._shelf, spec)
+            decided = await decide(batch, self._policy, self._models, spec)
         except Exception as error:
-            # The batch is tried again: a mended worker goes on where this one could not.
-            await self._tell_of_failure(batch, error)
+            # Raised, so that the batch is redelivered until a worker can decide it.
+            await self._report_failure(batch, error)
             raise
         self._metrics.seconds.inc(time.perf_counter() - started)
-        await self._service.bus.publish_batch(decision)
+        await self._service.bus.publish_batch(decided)
         self._metrics.decided.inc(batch.rows.num_rows)
-        self._metrics.version.set(decision.rows.column("model_version")[0].as_py())
+        self._metrics.version.set(decided.rows.column("model_version")[0].as_py())
 
-    async def _tell_of_failure(self, batch: Batch, error: Exception) -> None:
+    async def _report_failure(self, batch: Batch, error: Exception) -> None:
         self._metrics.failures.inc()
         run, number, name = batch.envelope.run, batch.envelope.batch, self._policy.name
         note = f"{name} cannot decide batch {number}: {error!r}"
-        await self._service.bus.tell(
+        await self._service.bus.publish_event(
             Event(kind="policy_failed", service="scheduler", run=run, message=note[:2000]),
             message_id=f"event.policy.{run}.{name}.{number}",
         )
 
 
-async def decide(batch: Batch, policy: Policy, shelf: Shelf | None, spec: RunSpec) -> Batch:
+async def decide(batch: Batch, policy: Policy, models: ModelCache | None, spec: RunSpec) -> Batch:
     tasks = batches.tasks_of(batch.rows)
-    if shelf is None:
-        said = policy.decide(tasks, spec)
+    if models is None:
+        decisions = policy.decide(tasks, spec)
     else:
-        said = await shelf.decide(batch.envelope.run, tasks, spec)
-    said = check(said, tasks, spec, policy.name)
-    rows = batches.decision_rows(batch.rows, tasks, said, spec.cluster.gpus)
+        decisions = await models.decide(batch.envelope.run, tasks, spec)
+    decisions = check(decisions, tasks, spec, policy.name)
+    rows = batches.decision_rows(batch.rows, tasks, decisions, spec.cluster.gpus)
     envelope = replace(batch.envelope, kind="decisions", scheduler=policy.name, state=None)
     return Batch(envelope, rows)

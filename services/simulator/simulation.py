@@ -1,4 +1,4 @@
-"""Decisions in, results out: prices a batch, runs it on the cluster, adds up the standing."""
+"""Prices a batch of decisions, runs it on the virtual cluster and adds it to the standing."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from services.simulator import cluster as virtual
-from services.simulator.cluster import Cluster
-from shared import batches
+from shared.domain import virtual_cluster as virtual
+from shared.domain.physics import Price, price
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Floats, Integers, Tasks
+from shared.domain.virtual_cluster import Cluster
 from shared.errors import Unreadable
-from shared.physics import Price, price
-from shared.spec import RunSpec
-from shared.standing import Standing
-from shared.tasks import Floats, Integers, Tasks
+from shared.messages import batches
+from shared.messages.envelope import Envelope
+from shared.messages.standing import Standing
 
 
 @dataclass(slots=True)
 class Simulation:
-    """One scheduler's run up to some batch: all there is to know to go on from there."""
+    """The state of one scheduler's run after some batch."""
 
     spec: RunSpec
     cluster: Cluster
@@ -33,30 +34,27 @@ class Simulation:
         return cls(spec, Cluster.idle(spec), standing)
 
     @classmethod
-    def after(cls, spec: RunSpec, envelope: batches.Envelope) -> Simulation:
-        """The simulation as it was right after the results in this envelope."""
+    def after(cls, spec: RunSpec, envelope: Envelope) -> Simulation:
+        """The simulation after the results in this envelope."""
         state = envelope.state
         if not isinstance(state, dict):
-            raise Unreadable("results without the cluster after them")
+            raise Unreadable("results without a cluster state")
         try:
             cluster = Cluster.from_json(state["cluster"])
             standing = Standing.model_validate(state["standing"])
         except (KeyError, TypeError, ValueError) as error:
-            raise Unreadable(f"the cluster in the results is broken: {error!r}") from None
-        cpus, gpus = spec.cluster.cpus, spec.cluster.gpus
-        of_cpus, of_gpus = (
-            (cluster.cpu_free, standing.cpu_busy),
-            (cluster.gpu_free, standing.gpu_busy),
-        )
-        if {len(of) for of in of_cpus} != {cpus} or {len(of) for of in of_gpus} != {gpus}:
-            raise Unreadable("the cluster in the results is not the run's")
+            raise Unreadable(f"the cluster state in the results is broken: {error!r}") from None
+        cpus = {len(cluster.cpu_free), len(standing.cpu_busy)}
+        gpus = {len(cluster.gpu_free), len(standing.gpu_busy)}
+        if (cpus, gpus) != ({spec.cluster.cpus}, {spec.cluster.gpus}):
+            raise Unreadable("the devices of the cluster state are not the run's")
         return cls(spec, cluster, standing, envelope.batch + 1)
 
     def state(self) -> dict[str, Any]:
         return {"cluster": self.cluster.to_json(), "standing": self.standing.model_dump()}
 
     def advance(self, decisions: pa.RecordBatch) -> tuple[pa.RecordBatch, Simulation]:
-        """The results of the next batch, and the simulation after it; self stays as it is."""
+        """The results of the next batch, and the simulation after it; self is not changed."""
         tasks = batches.tasks_of(decisions)
         gpu: Integers = batches.column(decisions, "gpu")
         self._check(tasks, gpu)
@@ -64,35 +62,32 @@ class Simulation:
         cluster = self.cluster.copy()
         schedule = virtual.run(cluster, tasks, gpu, priced, self.spec.physics.split)
         turnaround = schedule.finish - tasks.arrival_time
-        # Rounding of the sum of the parts must not show as a wait of -1e-16.
+        # Rounding could give a wait of -1e-16.
         wait = np.maximum(turnaround - priced.time, 0.0)
-        rows = pa.RecordBatch.from_arrays(
-            [
-                *decisions.columns,
-                pa.array(priced.time),
-                pa.array(wait),
-                pa.array(turnaround),
-                pa.array(priced.energy),
-                pa.array(priced.cost),
-                pa.array(priced.cost_cloud),
-                pa.array(priced.cost_electricity),
-                pa.array(priced.gpu_time),
-                pa.array(priced.cpu_time),
-                pa.array(schedule.gpu_start),
-                pa.array(schedule.cpu_start),
-                pa.array(schedule.finish),
-                pa.array(np.where(priced.failed, "failed", "ok"), pa.string()),
-            ],
-            schema=batches.RESULTS,
+        rows = batches.result_rows(
+            decisions,
+            {
+                "time": priced.time,
+                "wait": wait,
+                "turnaround": turnaround,
+                "energy": priced.energy,
+                "cost": priced.cost,
+                "cost_cloud": priced.cost_cloud,
+                "cost_electricity": priced.cost_electricity,
+                "gpu_time": priced.gpu_time,
+                "cpu_time": priced.cpu_time,
+                "gpu_start": schedule.gpu_start,
+                "cpu_start": schedule.cpu_start,
+                "finish": schedule.finish,
+                "status": np.where(priced.failed, "failed", "ok"),
+            },
         )
         standing = add_up(self.standing, tasks, gpu, priced, wait, turnaround, schedule.finish)
         return rows, Simulation(self.spec, cluster, standing, self.next_batch + 1)
 
     def _check(self, tasks: Tasks, gpu: Integers) -> None:
         if gpu.max() >= self.spec.cluster.gpus:
-            raise Unreadable(
-                f"gpu {gpu.max()} of a cluster that has {self.spec.cluster.gpus} (0 is the first)"
-            )
+            raise Unreadable(f"no GPU {gpu.max()}: the GPUs are 0..{self.spec.cluster.gpus - 1}")
         if tasks.task_id[0] != self.cluster.next_task:
             raise Unreadable(
                 f"batch starts with task {tasks.task_id[0]}, task {self.cluster.next_task} is next"
@@ -135,5 +130,5 @@ def add_up(
 
 
 def _running_sum(total: float, values: Floats) -> float:
-    """Adds one after the other, so that the sum does not depend on where batches end."""
+    """Adds the values one by one, so that the sum does not depend on the batch boundaries."""
     return float(np.cumsum(np.concatenate(([total], values)))[-1])

@@ -5,11 +5,11 @@
     reward    -((1 - w) time + w energy / (power of a CPU and a GPU together)) / scale
     target    r + discount * Q_target(s', argmax_a Q(s', a))           (van Hasselt et al. 2016)
     network   two hidden layers, then V(s) + A(s, a) - mean_a A(s, a)  (Wang et al. 2016)
-    loss      Huber, gradients clipped by norm, Adam; uniform replay   (Mnih et al. 2015)
+    loss      Huber, gradients clipped by norm, Adam; replay           (Mnih et al. 2015)
 
-Energy enters in seconds at full power, so that time and energy are of one size and `energy_weight`
-means what it says. The scale makes an average reward -1. Every number is a field of
-`RunSpec.learning.agent`.
+Energy is counted in seconds at full power, so that time and energy have the same unit and
+`energy_weight` means what it says. The scale makes the average reward -1. Half of each batch is
+drawn from the newest results. The hyperparameters are fields of `RunSpec.learning.agent`.
 """
 
 from __future__ import annotations
@@ -23,92 +23,93 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.nn import functional
 
-from services.trainer.charges import charged
-from shared.features import Matrix, agent_state
-from shared.physics import Bools, price
-from shared.spec import RunSpec
-from shared.tasks import Floats, Integers, Tasks
+from services.trainer.failure_penalty import with_failure_penalty
+from shared.domain.features import AGENT_FEATURES, Matrix, agent_state
+from shared.domain.physics import Bools, price
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Floats, Integers, Tasks
 
-STATES = 3
+STATE_SIZE = len(AGENT_FEATURES)
 
-# An error this far above the usual one is none to be surprised about: a ratio of 1.2 or so.
+# An error of less than this above the average one is no surprise: a ratio of about 1.2.
 SMALL_ERROR = 0.2
-ERROR_SMOOTHING = 0.005  # by each result
+ERROR_SMOOTHING = 0.005  # per result
 
 
 class DuelingNetwork(nn.Module):
-    """Q(s, a) = V(s) + A(s, a) - mean A(s, .), behind a fixed normalisation of the state."""
+    """Q(s, a) = V(s) + A(s, a) - mean A(s, .), after a fixed normalisation of the state."""
 
     centre: Tensor
     spread: Tensor
 
     def __init__(self, actions: int, hidden: int) -> None:
         super().__init__()
-        self.register_buffer("centre", torch.zeros(STATES))
-        self.register_buffer("spread", torch.ones(STATES))
+        self.register_buffer("centre", torch.zeros(STATE_SIZE))
+        self.register_buffer("spread", torch.ones(STATE_SIZE))
         self.body = nn.Sequential(
-            nn.Linear(STATES, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()
+            nn.Linear(STATE_SIZE, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()
         )
         self.value = nn.Linear(hidden, 1)
         self.advantage = nn.Linear(hidden, actions)
 
     def forward(self, state: Tensor) -> Tensor:
-        seen = self.body((state - self.centre) / self.spread)
-        advantage = self.advantage(seen)
-        worth: Tensor = self.value(seen) + advantage - advantage.mean(dim=1, keepdim=True)
-        return worth
+        hidden = self.body((state - self.centre) / self.spread)
+        advantage = self.advantage(hidden)
+        q: Tensor = self.value(hidden) + advantage - advantage.mean(dim=1, keepdim=True)
+        return q
 
 
-class Replay:
+class ReplayBuffer:
     """The newest transitions, in arrays of fixed size."""
 
     def __init__(self, size: int) -> None:
-        self.task = np.zeros(size, np.int64)
-        self.state = np.zeros((size, STATES), np.float32)
+        self.task_id = np.zeros(size, np.int64)
+        self.state = np.zeros((size, STATE_SIZE), np.float32)
         self.action = np.zeros(size, np.int64)
         self.reward = np.zeros(size, np.float32)
-        self.following = np.zeros((size, STATES), np.float32)
+        self.next_state = np.zeros((size, STATE_SIZE), np.float32)
         self._size, self._written = size, 0
 
     def __len__(self) -> int:
         return min(self._written, self._size)
 
-    def tasks(self) -> tuple[int, int]:
-        """The oldest and the newest task in it; -1 for generated ones."""
-        ends = (self._written - len(self), self._written - 1)
-        first, last = (int(self.task[end % self._size]) for end in ends)
-        return first, last
+    def task_range(self) -> tuple[int, int]:
+        """The oldest and the newest task id; -1 for generated tasks."""
+        oldest, newest = self._written - len(self), self._written - 1
+        return int(self.task_id[oldest % self._size]), int(self.task_id[newest % self._size])
 
-    def add(self, task: Integers, state: Matrix, action: NDArray[np.int64], reward: Floats) -> None:
-        """A stretch of the stream: what follows a task is the next one."""
-        following = np.concatenate([state[1:], state[-1:]])
+    def add(
+        self, task_id: Integers, state: Matrix, action: NDArray[np.int64], reward: Floats
+    ) -> None:
+        """Add consecutive tasks; the next state of a task is the state of the one after it."""
+        next_state = np.concatenate([state[1:], state[-1:]])
         start = max(len(state) - self._size, 0)
-        places = (self._written + np.arange(len(state) - start)) % self._size
-        self.task[places] = task[start:]
-        self.state[places] = state[start:]
-        self.action[places] = action[start:]
-        self.reward[places] = reward[start:]
-        self.following[places] = following[start:]
-        self._written += len(places)
+        index = (self._written + np.arange(len(state) - start)) % self._size
+        self.task_id[index] = task_id[start:]
+        self.state[index] = state[start:]
+        self.action[index] = action[start:]
+        self.reward[index] = reward[start:]
+        self.next_state[index] = next_state[start:]
+        self._written += len(index)
 
     def sample(self, count: int, newest: int, random: np.random.Generator) -> tuple[Tensor, ...]:
-        """Half from all of it, half from the newest: what has just changed is noticed soon."""
-        ages = np.concatenate(
+        """Half from the whole buffer, half from the newest, so that changes are learned soon."""
+        age = np.concatenate(
             [
                 random.integers(0, len(self), count - count // 2),
                 random.integers(0, min(newest, len(self)), count // 2),
             ]
         )
-        rows = (self._written - 1 - ages) % self._size
+        index = (self._written - 1 - age) % self._size
         return tuple(
-            torch.from_numpy(column[rows])
-            for column in (self.state, self.action, self.reward, self.following)
+            torch.from_numpy(column[index])
+            for column in (self.state, self.action, self.reward, self.next_state)
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What became of the agent's decisions, one row a task."""
+    """The results of the agent's decisions, one row per task."""
 
     tasks: Tasks
     share: Floats
@@ -119,10 +120,10 @@ class Results:
 
 
 class Dqn:
-    """One run's agent as it learns."""
+    """The agent of one run, in training."""
 
     def __init__(self, spec: RunSpec, sample: Tasks) -> None:
-        """`sample` are tasks of the kind to come; they set the normalisation."""
+        """`sample` are tasks like those to come; they set the normalisation and the scale."""
         torch.set_num_threads(1)
         torch.manual_seed(spec.seed % 2**31)
         self.spec = spec
@@ -133,113 +134,112 @@ class Dqn:
         self.optimiser = torch.optim.Adam(
             self.policy.parameters(), lr=rule.learning_rate, fused=True
         )
-        self.replay = Replay(rule.replay)
+        self.replay = ReplayBuffer(rule.replay)
         self.random = np.random.default_rng(spec.seed)
         self.steps = 0
         self.loss = 0.0
-        self.usual_error: float | None = None
-        self.exploration = 0.0  # the least epsilon that workers are asked for
-        self.recent = rule.newest  # results that half of a batch is from; few after a surprise
-        self._normalise(sample)
-
-    def _normalise(self, sample: Tasks) -> None:
+        self.average_error: float | None = None
+        self.exploration = 0.0  # the least epsilon that the model asks workers for
+        self.recent = rule.newest  # half of a batch is from that many results
         state = agent_state(sample)
         self.policy.centre.copy_(torch.from_numpy(state.mean(axis=0)))
         self.policy.spread.copy_(torch.from_numpy(state.std(axis=0) + 1e-6))
         self.target.load_state_dict(self.policy.state_dict())
-        self.scale = float(np.abs(np.concatenate(self._every_reward(sample))).mean()) or 1.0
+        rewards = np.concatenate(self._reward_of_each_action(sample))
+        self.scale = float(np.abs(rewards).mean()) or 1.0
 
-    def _every_reward(self, tasks: Tasks) -> list[Floats]:
-        """What the physics pays for each action: the CPU, then one GPU like the other."""
-        paid = []
+    def _reward_of_each_action(self, tasks: Tasks) -> list[Floats]:
+        """The rewards that the physics gives, not scaled: the CPU's, then that of each GPU."""
+        rewards = []
         for share in (0.0, 1.0):
             priced = price(tasks, np.full(len(tasks), share), self.spec)
-            paid.append(self._reward(tasks, priced.time, priced.energy, priced.failed))
-        return [paid[0]] + [paid[1]] * (self.actions - 1)
+            rewards.append(self._reward(tasks, priced.time, priced.energy, priced.failed))
+        return [rewards[0]] + [rewards[1]] * (self.actions - 1)
 
     def _reward(self, tasks: Tasks, time: Floats, energy: Floats, failed: Bools) -> Floats:
-        return reward(*charged(tasks, time, energy, failed, self.spec), self.spec)
+        return reward(*with_failure_penalty(tasks, time, energy, failed, self.spec), self.spec)
 
     def pretrain(self, tasks: Tasks) -> None:
-        """Learn offline: every action of generated tasks, at the price that the physics gives."""
+        """Train offline, on every action of generated tasks with the reward of the physics."""
         state = agent_state(tasks)
-        for action, paid in enumerate(self._every_reward(tasks)):
-            generated = np.full(len(tasks), -1)
-            self.replay.add(generated, state, np.full(len(tasks), action), paid / self.scale)
-        self.learn(self.spec.learning.agent.pretrain_steps)
-        seen = slice(len(self.replay))
-        paid_for = self.replay.reward[seen].astype(np.float64)
-        self.usual_error = self._error(self.replay.state[seen], self.replay.action[seen], paid_for)
+        task_id = np.full(len(tasks), -1)
+        for action, rewards in enumerate(self._reward_of_each_action(tasks)):
+            self.replay.add(task_id, state, np.full(len(tasks), action), rewards / self.scale)
+        self.train(self.spec.learning.agent.pretrain_steps)
+        rows = slice(len(self.replay))
+        rewards = self.replay.reward[rows].astype(np.float64)
+        self.average_error = self._error(self.replay.state[rows], self.replay.action[rows], rewards)
 
-    def remember(self, results: Results) -> float:
-        """Take in results of the agent's own decisions; returns the learning steps they ask for.
+    def add_results(self, results: Results) -> float:
+        """Add results of the agent's decisions; returns the training steps that are due for them.
 
-        Fallback decisions (a share in between) are no action of the agent's and teach nothing.
+        Decisions of the fallback rule (a share between 0 and 1) are not actions of the agent.
         """
         tasks, share = results.tasks, results.share
-        mine = (share == 0.0) | (share == 1.0)
-        if not mine.any():
+        is_action = (share == 0.0) | (share == 1.0)
+        if not is_action.any():
             return 0.0
-        state = agent_state(tasks)[mine]
-        action = np.where(share > 0, results.gpu + 1, 0).astype(np.int64)[mine]
-        earned = self._reward(tasks, results.time, results.energy, results.failed)
-        paid = (earned / self.scale)[mine]
-        self.replay.add(tasks.task_id[mine], state, action, paid)
+        state = agent_state(tasks)[is_action]
+        action = np.where(share > 0, results.gpu + 1, 0).astype(np.int64)[is_action]
+        rewards = self._reward(tasks, results.time, results.energy, results.failed)
+        rewards = (rewards / self.scale)[is_action]
+        self.replay.add(tasks.task_id[is_action], state, action, rewards)
         rule = self.spec.learning.agent
-        surprised = self._is_surprised(state, action, paid)
-        self.recent = min(self.recent + len(paid), rule.newest)
-        return len(paid) * (rule.steps_per_result + (rule.surprise_steps if surprised else 0.0))
+        surprised = self._is_surprised(state, action, rewards)
+        self.recent = min(self.recent + len(rewards), rule.newest)
+        return len(rewards) * (rule.steps_per_result + (rule.surprise_steps if surprised else 0.0))
 
-    def _is_surprised(self, state: Matrix, action: NDArray[np.int64], paid: Floats) -> bool:
-        """Whether the rewards are far from what was expected: then the world has changed, and it
-        pays to try more and to learn more for a while, from what came since."""
-        error = self._error(state, action, paid)
+    def _is_surprised(self, state: Matrix, action: NDArray[np.int64], rewards: Floats) -> bool:
+        """Whether the rewards are far from the predicted ones: the workload has changed, so it is
+        time to explore more and to train more, on the results since then."""
+        error = self._error(state, action, rewards)
         rule = self.spec.learning.agent
-        if self.usual_error is None:
-            self.usual_error = error
-        surprised = error > rule.surprise * self.usual_error + SMALL_ERROR
-        # A shock must not become the usual thing at once.
-        weight = 1 - (1 - ERROR_SMOOTHING) ** len(paid)
-        self.usual_error += weight * (min(error, 3 * self.usual_error) - self.usual_error)
+        if self.average_error is None:
+            self.average_error = error
+        surprised = error > rule.surprise * self.average_error + SMALL_ERROR
+        # Limited, so that one large error does not become the average at once.
+        weight = 1 - (1 - ERROR_SMOOTHING) ** len(rewards)
+        self.average_error += weight * (min(error, 3 * self.average_error) - self.average_error)
         if surprised and self.calm:
             self.recent = 0
         if surprised:
             self.exploration = rule.surprise_epsilon
         else:
-            self.exploration *= 0.5 ** (len(paid) / rule.calm_down)
+            self.exploration *= 0.5 ** (len(rewards) / rule.calm_down)
         return surprised
 
-    def _error(self, state: Matrix, action: NDArray[np.int64], paid: Floats) -> float:
-        """How far rewards are from what is expected, on average: as a ratio, or the few huge tasks
-        would drown all others."""
+    def _error(self, state: Matrix, action: NDArray[np.int64], rewards: Floats) -> float:
+        """The mean error of the predicted rewards, of their logarithms: otherwise a few huge tasks
+        would outweigh all others."""
         with torch.no_grad():
-            expected = self.policy(torch.from_numpy(state)).numpy()[np.arange(len(paid)), action]
-        off = np.log1p(np.maximum(-expected, 0.0)) - np.log1p(np.maximum(-paid, 0.0))
-        return float(np.abs(off).mean())
+            q = self.policy(torch.from_numpy(state)).numpy()
+        predicted = q[np.arange(len(rewards)), action]
+        error = np.log1p(np.maximum(-predicted, 0.0)) - np.log1p(np.maximum(-rewards, 0.0))
+        return float(np.abs(error).mean())
 
     @property
     def calm(self) -> bool:
         """Whether the last surprise is long ago."""
         return self.exploration < self.spec.learning.agent.surprise_epsilon / 4
 
-    def learn(self, steps: int) -> None:
+    def train(self, steps: int) -> None:
         rule = self.spec.learning.agent
         if len(self.replay) < rule.batch:
             return
         for group in self.optimiser.param_groups:
             group["lr"] = rule.learning_rate * (1.0 if self.calm else rule.surprise_rate)
         for _ in range(steps):
-            state, action, paid, following = self.replay.sample(
+            state, action, rewards, next_state = self.replay.sample(
                 rule.batch, self.recent, self.random
             )
-            wanted = paid
+            target = rewards
             if rule.discount:
                 with torch.no_grad():
-                    best = self.policy(following).argmax(dim=1, keepdim=True)
-                    ahead = self.target(following).gather(1, best).squeeze(1)
-                    wanted = paid + rule.discount * ahead
-            found = self.policy(state).gather(1, action.unsqueeze(1)).squeeze(1)
-            loss = functional.smooth_l1_loss(found, wanted)
+                    best = self.policy(next_state).argmax(dim=1, keepdim=True)
+                    next_q = self.target(next_state).gather(1, best).squeeze(1)
+                    target = rewards + rule.discount * next_q
+            predicted = self.policy(state).gather(1, action.unsqueeze(1)).squeeze(1)
+            loss = functional.smooth_l1_loss(predicted, target)
             self.optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(self.policy.parameters(), rule.clip)
@@ -256,7 +256,7 @@ class Dqn:
         return bytes(save({name: tensor.contiguous() for name, tensor in tensors.items()}))
 
     def restore(self, body: bytes) -> None:
-        """Go on from weights that were shipped."""
+        """Continue from published weights."""
         tensors = load(body)
         self.scale = float(tensors.pop("scale")[0])
         self.exploration = float(tensors.pop("exploration")[0])

@@ -1,4 +1,4 @@
-"""ClickHouse behind one small class, the same for the embedded engine and a real server.
+"""A small ClickHouse client, the same for the embedded engine and a real server.
 
 Calls block; services on an event loop use them through `asyncio.to_thread`.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,15 +16,29 @@ import pyarrow as pa
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError, DatabaseError
 
-from shared.errors import Unavailable
-from shared.settings import Settings
+from shared.errors import ArenaError, Unavailable
+from shared.runtime.settings import Settings
 from shared.store.schema import MIGRATIONS
 
-_ASKED = re.compile(r" with url: \S+")
+# ClickHouse error codes of statements that no retry will make valid: a value of the wrong type, an
+# unknown column, a syntax error. Others (no space, too many parts, a missing table) may pass.
+PERMANENT_CODES = {
+    *(6, 10, 16, 20, 26, 27, 36, 38, 41, 42, 43, 44, 46, 47, 48, 50, 53, 62, 69, 70, 72, 80),
+    *(117, 130, 131, 179, 190, 207, 349, 386, 407, 441, 636),
+}
+_REQUEST_URL = re.compile(r" with url: \S+")
 
 
-class StoreError(Unavailable):
-    """ClickHouse does not answer, or refused what it was asked."""
+class StoreError(ArenaError):
+    """A statement that ClickHouse did not carry out."""
+
+
+class StoreUnavailable(StoreError, Unavailable):
+    """ClickHouse does not answer, or cannot carry out the statement now."""
+
+
+class StatementRefused(StoreError):
+    """ClickHouse will never carry out this statement."""
 
 
 class SchemaTooNew(StoreError):
@@ -37,7 +51,7 @@ class Store:
         self._clients = threading.local()
 
     def _client(self) -> Client:
-        """One client a thread: they are not made to be shared."""
+        """One client per thread: they are not thread-safe."""
         client: Client | None = getattr(self._clients, "client", None)
         if client is None:
             self._create_database()
@@ -63,7 +77,7 @@ class Store:
                 autogenerate_session_id=False,
             )
         except ClickHouseError as error:
-            raise StoreError(_reason(error)) from None
+            raise StoreUnavailable(_reason(error)) from None
 
     def _create_database(self) -> None:
         with self._connect("default") as client:
@@ -75,11 +89,11 @@ class Store:
         return list(result.named_results())
 
     def table(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
-        """Rows as columns: for thousands of them."""
-        given = dict(parameters or {})
-        answer = self._try(lambda client: client.query_arrow(sql, given, use_strings=True))
-        assert isinstance(answer, pa.Table)
-        return answer
+        """Rows as an Arrow table, for thousands of them."""
+        values = dict(parameters or {})
+        table = self._try(lambda client: client.query_arrow(sql, values, use_strings=True))
+        assert isinstance(table, pa.Table)
+        return table
 
     def command(self, sql: str, parameters: Mapping[str, Any] | None = None) -> Any:
         return self._try(lambda client: client.command(sql, parameters=dict(parameters or {})))
@@ -90,7 +104,7 @@ class Store:
         self._try(lambda client: client.insert_arrow(table, rows, settings=settings))
 
     def migrate(self) -> list[str]:
-        """Bring the tables up to date; returns the migrations that were run."""
+        """Run the migrations that the database has not had yet; returns their names."""
         self.command(
             "CREATE TABLE IF NOT EXISTS schema_migrations (version UInt32, name String, "
             "applied_at DateTime64(3, 'UTC') DEFAULT now64(3)) "
@@ -130,17 +144,18 @@ class Store:
             client.close()
             self._clients.client = None
 
-    def _try(self, call: Any) -> Any:
+    def _try(self, call: Callable[[Client], Any]) -> Any:
         try:
             return call(self._client())
         except ClickHouseError as error:
-            # A connection that broke is made anew by the next call.
             if not isinstance(error, DatabaseError):
-                self.close()
-            raise StoreError(_reason(error)) from None
+                self.close()  # the next call opens a new connection
+            code = getattr(error, "code", None)
+            kind = StatementRefused if code in PERMANENT_CODES else StoreUnavailable
+            raise kind(_reason(error)) from None
 
 
 def _reason(error: ClickHouseError) -> str:
-    """Its first line, without the address that was asked, which holds the whole query."""
+    """The first line, without the URL of the request, which contains the whole statement."""
     lines = str(error).strip().splitlines()
-    return _ASKED.sub("", lines[0]) if lines else repr(error)
+    return _REQUEST_URL.sub("", lines[0]) if lines else repr(error)

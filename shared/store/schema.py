@@ -1,20 +1,80 @@
-"""The tables, and the migrations that make them.
-
-A migration is a list of statements that may be run twice. Those that a database has not seen are
-run, in order, whenever a recorder starts. Never edit one that was released: add another.
+"""The tables in ClickHouse, and the migrations that make them.
 
 Every table is a ReplacingMergeTree ordered by what identifies a row, so a batch that is inserted
-again replaces itself. Readers that count rows say FINAL. `standings` is the rollup: exact totals
-after each batch, worked out by the simulator; a scheduler's newest row is all a leaderboard needs.
+again replaces itself; queries that count rows say FINAL. `standings` has the exact totals after
+each batch: a scheduler's newest row is all that a leaderboard needs.
+
+Migrations are derived from the columns: version 1 creates the tables, and each later version adds
+the columns whose `since` it is. Statements may run twice. Never change a released column.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-# Blocks whose deduplication tokens a table remembers: far more than a recorder can have had in
-# flight when it died.
-DEDUPLICATE = "non_replicated_deduplication_window = 1000"
+import pyarrow as pa
+
+from shared.messages.columns import (
+    DECISION,
+    FLAG,
+    FLOAT,
+    INT,
+    RESULT,
+    STANDING,
+    TASK,
+    TEXT,
+    TIMESTAMP,
+    Column,
+    arrow_schema,
+    list_of,
+)
+
+CLICKHOUSE_TYPES = {
+    FLOAT: "Float64",
+    INT: "Int64",
+    pa.int16(): "Int16",
+    pa.int32(): "Int32",
+    pa.uint32(): "UInt32",
+    pa.uint64(): "UInt64",
+    FLAG: "Bool",
+    TEXT: "String",
+    TIMESTAMP: "DateTime64(6, 'UTC')",
+    list_of(INT): "Array(Int64)",
+    list_of(FLOAT): "Array(Float64)",
+    list_of(TEXT): "Array(String)",
+}
+# Deduplication tokens that a table remembers: far more inserts than a recorder has in flight.
+DEDUPLICATION_WINDOW = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    name: str
+    columns: tuple[Column, ...]
+    order_by: str
+    newest_by: str = ""  # the column that decides which of two rows with one key stays
+    indexes: tuple[str, ...] = ()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the rows to insert."""
+        return arrow_schema(self.columns)
+
+    def create_statement(self) -> str:
+        first = [_definition(column) for column in self.columns if column.since == 1]
+        return (
+            f"CREATE TABLE IF NOT EXISTS {self.name} ({', '.join([*first, *self.indexes])}) "
+            f"ENGINE = ReplacingMergeTree({self.newest_by}) ORDER BY {self.order_by} "
+            f"SETTINGS non_replicated_deduplication_window = {DEDUPLICATION_WINDOW}"
+        )
+
+    def add_statements(self, version: int) -> list[str]:
+        return [
+            f"ALTER TABLE {self.name} ADD COLUMN IF NOT EXISTS {_definition(column)}"
+            for column in self.columns
+            if column.since == version
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,147 +84,127 @@ class Migration:
     statements: tuple[str, ...]
 
 
-MIGRATIONS = [
-    Migration(
-        1,
-        "tables",
+def _definition(column: Column) -> str:
+    sql = CLICKHOUSE_TYPES[column.type]
+    if column.low_cardinality:
+        sql = f"LowCardinality({sql})"
+    if column.nullable:
+        sql = f"Nullable({sql})"
+    default = "" if column.default is None else f" DEFAULT {column.default!r}"
+    comment = f" COMMENT {_quoted(column.description)}" if column.description else ""
+    return f"{column.name} {sql}{default}{comment}"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+RUN = Column("run", TEXT, low_cardinality=True)
+SCHEDULER = Column("scheduler", TEXT, low_cardinality=True)
+BATCH = Column("batch", pa.uint64())
+PUBLISHED_AT = Column("published_at", TIMESTAMP)
+TASK_ID, SIZE, INTENSITY, MEMORY = TASK[:4]
+
+_TABLES = (
+    Table(
+        "runs",
         (
-            f"""
-            CREATE TABLE IF NOT EXISTS runs (
-                run String,
-                revision UInt64,
-                name String,
-                state LowCardinality(String),
-                seed UInt64,
-                tasks Nullable(UInt64),
-                schedulers Array(String),
-                spec String COMMENT 'the RunSpec as JSON',
-                created_at DateTime64(6, 'UTC'),
-                updated_at DateTime64(6, 'UTC')
-            ) ENGINE = ReplacingMergeTree(revision) ORDER BY run
-            SETTINGS {DEDUPLICATE}
-            """,
-            f"""
-            CREATE TABLE IF NOT EXISTS tasks (
-                run LowCardinality(String),
-                task_id Int64,
-                batch UInt64,
-                size Float64,
-                compute_intensity Float64,
-                memory_required Float64 COMMENT 'MB',
-                arrival_time Float64 COMMENT 'seconds of simulated time',
-                dependencies Array(Int64),
-                published_at DateTime64(6, 'UTC')
-            ) ENGINE = ReplacingMergeTree ORDER BY (run, task_id)
-            SETTINGS {DEDUPLICATE}
-            """,
-            f"""
-            CREATE TABLE IF NOT EXISTS scheduler_results (
-                run LowCardinality(String),
-                scheduler LowCardinality(String),
-                task_id Int64,
-                batch UInt64,
-                gpu_fraction Float64,
-                gpu Int16,
-                model_version Int32,
-                explored Bool,
-                probability Float64,
-                time Float64 COMMENT 'execution, seconds',
-                wait Float64,
-                turnaround Float64,
-                energy Float64 COMMENT 'joules',
-                cost Float64 COMMENT 'dollars, by the cost model of the run',
-                cost_cloud Float64,
-                cost_electricity Float64,
-                gpu_time Float64,
-                cpu_time Float64,
-                gpu_start Float64,
-                cpu_start Float64,
-                finish Float64,
-                status LowCardinality(String),
-                -- A device serves in task order, so starts rise with the task: a stretch of
-                -- simulated time is found without reading the run.
-                INDEX gpu_span (gpu_start, finish) TYPE minmax GRANULARITY 1,
-                INDEX cpu_span (cpu_start, finish) TYPE minmax GRANULARITY 1
-            ) ENGINE = ReplacingMergeTree ORDER BY (run, scheduler, task_id)
-            SETTINGS {DEDUPLICATE}
-            """,
-            f"""
-            CREATE TABLE IF NOT EXISTS standings (
-                run LowCardinality(String),
-                scheduler LowCardinality(String),
-                batch UInt64,
-                tasks UInt64,
-                failed UInt64,
-                gpu_tasks UInt64,
-                total_time Float64,
-                total_wait Float64,
-                total_turnaround Float64,
-                total_energy Float64,
-                total_cost Float64,
-                total_cost_cloud Float64,
-                total_cost_electricity Float64,
-                makespan Float64,
-                clock Float64,
-                cpu_busy Array(Float64),
-                gpu_busy Array(Float64),
-                published_at DateTime64(6, 'UTC')
-            ) ENGINE = ReplacingMergeTree ORDER BY (run, scheduler, batch)
-            SETTINGS {DEDUPLICATE}
-            """,
-            f"""
-            CREATE TABLE IF NOT EXISTS training_data (
-                run LowCardinality(String),
-                task_id Int64,
-                size Float64,
-                compute_intensity Float64,
-                memory_required Float64,
-                optimal_gpu_fraction Float64,
-                optimal_time Float64
-            ) ENGINE = ReplacingMergeTree ORDER BY (run, task_id)
-            SETTINGS {DEDUPLICATE}
-            """,
-            f"""
-            CREATE TABLE IF NOT EXISTS models (
-                run LowCardinality(String),
-                name LowCardinality(String),
-                version UInt32 COMMENT 'that it was shipped as, or would have been',
-                shipped Bool,
-                reason String,
-                score Nullable(Float64) COMMENT 'lower is better, 1 is the Oracle',
-                champion_score Nullable(Float64),
-                sha256 String,
-                format LowCardinality(String),
-                trained_on UInt32,
-                first_task Int64,
-                last_task Int64,
-                metrics String COMMENT 'JSON',
-                created_at DateTime64(6, 'UTC')
-            ) ENGINE = ReplacingMergeTree ORDER BY (run, name, created_at, version)
-            SETTINGS {DEDUPLICATE}
-            """,
-            f"""
-            CREATE TABLE IF NOT EXISTS events (
-                at DateTime64(6, 'UTC'),
-                sequence UInt64,
-                kind LowCardinality(String),
-                service LowCardinality(String),
-                run LowCardinality(String),
-                message String,
-                data String COMMENT 'JSON'
-            ) ENGINE = ReplacingMergeTree ORDER BY (at, sequence)
-            SETTINGS {DEDUPLICATE}
-            """,
+            Column("run", TEXT),
+            Column("revision", pa.uint64()),
+            Column("name", TEXT),
+            Column("state", TEXT, low_cardinality=True),
+            Column("seed", pa.uint64()),
+            Column("tasks", pa.uint64(), "none: endless", nullable=True),
+            Column("schedulers", list_of(TEXT)),
+            Column("spec", TEXT, "the RunSpec as JSON"),
+            Column("created_at", TIMESTAMP),
+            Column("updated_at", TIMESTAMP),
+        ),
+        order_by="run",
+        newest_by="revision",
+    ),
+    Table("tasks", (RUN, TASK_ID, BATCH, *TASK[1:], PUBLISHED_AT), order_by="(run, task_id)"),
+    Table(
+        "scheduler_results",
+        (RUN, SCHEDULER, TASK_ID, BATCH, *DECISION, *RESULT),
+        order_by="(run, scheduler, task_id)",
+        # A device serves in task order, so starts rise with the task: an interval of simulated
+        # time is found without reading the run.
+        indexes=(
+            "INDEX gpu_span (gpu_start, finish) TYPE minmax GRANULARITY 1",
+            "INDEX cpu_span (cpu_start, finish) TYPE minmax GRANULARITY 1",
         ),
     ),
-]
-
-TABLES = (
-    "runs",
-    "tasks",
-    "scheduler_results",
-    "standings",
-    "training_data",
-    "models",
-    "events",
+    Table(
+        "standings",
+        (RUN, SCHEDULER, BATCH, *STANDING, PUBLISHED_AT),
+        order_by="(run, scheduler, batch)",
+    ),
+    Table(
+        "training_data",
+        (
+            RUN,
+            TASK_ID,
+            SIZE,
+            INTENSITY,
+            MEMORY,
+            Column("optimal_gpu_fraction", FLOAT, "share that the Oracle chose"),
+            Column("optimal_time", FLOAT, "execution time of the Oracle, seconds"),
+        ),
+        order_by="(run, task_id)",
+    ),
+    Table(
+        "models",
+        (
+            RUN,
+            Column("name", TEXT, low_cardinality=True),
+            Column("version", pa.uint32(), "under which it was, or would have been, shipped"),
+            Column("shipped", FLAG),
+            Column("reason", TEXT),
+            Column("score", FLOAT, "lower is better, 1 is the Oracle", nullable=True),
+            Column("champion_score", FLOAT, nullable=True),
+            Column("sha256", TEXT),
+            Column("format", TEXT, low_cardinality=True),
+            Column("trained_on", pa.uint32()),
+            Column("first_task", INT),
+            Column("last_task", INT),
+            Column("metrics", TEXT, "JSON"),
+            Column("created_at", TIMESTAMP),
+        ),
+        order_by="(run, name, created_at, version)",
+    ),
+    Table(
+        "events",
+        (
+            Column("at", TIMESTAMP),
+            Column("sequence", pa.uint64()),
+            Column("kind", TEXT, low_cardinality=True),
+            Column("service", TEXT, low_cardinality=True),
+            RUN,
+            Column("message", TEXT),
+            Column("data", TEXT, "JSON"),
+        ),
+        order_by="(at, sequence)",
+    ),
 )
+TABLES = {table.name: table for table in _TABLES}
+
+
+def derive_migrations(tables: Iterable[Table]) -> list[Migration]:
+    tables = tuple(tables)
+    newest = max(column.since for table in tables for column in table.columns)
+    create = tuple(table.create_statement() for table in tables)
+    return [
+        Migration(1, "tables", create),
+        *(
+            Migration(
+                version,
+                f"columns of version {version}",
+                tuple(sql for table in tables for sql in table.add_statements(version)),
+            )
+            for version in range(2, newest + 1)
+        ),
+    ]
+
+
+MIGRATIONS = derive_migrations(TABLES.values())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from shared.domain.tasks import Floats, Tasks
 from shared.store.client import Store
-from shared.tasks import Floats, Tasks
 
 TASKS = """
     SELECT task_id, size, compute_intensity, memory_required, arrival_time
@@ -19,14 +19,13 @@ TASKS = """
 def read_tasks(
     store: Store, run: str, *, first: int = 0, step: int = 1, most: int | None = None
 ) -> Tasks:
-    """The tasks from `first` on whose ids are multiples of `step`, at most so many. Parents stay
-    behind: who reads tasks back looks at what they cost."""
+    """At most `most` tasks from `first` on whose ids are multiples of `step`, without parents."""
     limit = "" if most is None else f"LIMIT {most:d}"
     return tasks_in(store.table(TASKS + limit, {"run": run, "first": first, "step": step}))
 
 
 def tasks_in(rows: pa.Table) -> Tasks:
-    """The tasks in the rows of any query. Those that learners keep have no arrival: it is 0."""
+    """The tasks in the rows of any query; the arrival is 0 if the rows have none."""
     arrives = "arrival_time" in rows.column_names
     return Tasks(
         task_id=rows.column("task_id").to_numpy(),

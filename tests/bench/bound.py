@@ -3,8 +3,6 @@ on as many as that takes in about the same time; one JSON object."""
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,22 +10,23 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog
 
-from shared.bound import arrival_bound, cluster_bound
-from shared.physics import cpu_seconds, gpu_seconds
-from shared.spec import RunSpec
-from shared.tasks import Tasks
-from shared.workload import Cursor, generate
-from tests.bench import machine
+from shared.domain.cluster_bound import arrival_bound, cluster_bound
+from shared.domain.physics import cpu_seconds, gpu_seconds
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Tasks
+from shared.domain.workload import Cursor, generate
+from tests.bench import report
 
 MANY, FEW = 1_000_000, 5_000
 
 
 def main() -> None:
+    given = report.parser("bench-bound", __doc__ or "").parse_args()
     spec = RunSpec.parse({"seed": 1})
-    # Without tasks that do not fit a GPU the textbook's program is the whole truth.
+    # The textbook's linear program knows no limit of GPU memory.
     roomy = RunSpec.parse({"seed": 1, "cluster": {"gpu_memory_mb": 1e9}})
     many, few = (generate(spec, Cursor(), count)[0] for count in (MANY, FEW))
-    found: dict[str, Any] = {"machine": machine.describe(), "tasks": MANY}
+    found: dict[str, Any] = {"tasks": MANY}
     for policy in ("cpu", "page", "fail"):
         chosen = RunSpec.parse({"seed": 1, "physics": {"memory_policy": policy}})
         found[f"cluster_bound_{policy}_s"] = timed(lambda s=chosen: cluster_bound(many, s))[0]
@@ -40,8 +39,21 @@ def main() -> None:
         "ours_s": sorted_seconds,
         "relative_difference": abs(solved - ours) / solved,
     }
-    json.dump(found, sys.stdout, indent=2)
-    print()
+    report.publish("bench-bound", found, table(found), write=given.write)
+
+
+def table(found: dict[str, Any]) -> report.Table:
+    solver = found["solver"]
+    return [
+        (f"bound of {MANY:,} tasks", "seconds"),
+        *(
+            (f"what does not fit a GPU: {policy}", f"{found[f'cluster_bound_{policy}_s']:.2f}")
+            for policy in ("cpu", "page", "fail")
+        ),
+        ("with arrival times", f"{found['arrival_bound_s']:.2f}"),
+        (f"{FEW:,} tasks by a linear-programming solver", f"{solver['solver_s']:.2f}"),
+        (f"{FEW:,} tasks by ours", f"{solver['ours_s']:.4f}"),
+    ]
 
 
 def timed(work: Callable[[], float]) -> tuple[float, float]:

@@ -8,18 +8,13 @@ exactly_once every result counted in ClickHouse after all that
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import statistics
-import sys
-import tempfile
-import time
-from pathlib import Path
 from typing import Any
 
-from tests.bench import machine
-from tests.bench.__main__ import measure_throughput, say
+from tests.bench import report
+from tests.bench.processes import running_arena
+from tests.bench.throughput import measure_throughput
 from tests.e2e.arena import RULES, ArenaProcess
 from tests.e2e.nats_cluster import Cluster, exactly_once, pause_after_losing
 
@@ -27,31 +22,36 @@ PACE = 150  # tasks a second while nodes are lost: a batch every tenth of a seco
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="make bench-cluster", description=__doc__.splitlines()[0])
+    parser = report.parser("bench-cluster", __doc__ or "")
     parser.add_argument("--tasks", type=int, default=100_000, help="of each throughput run")
     parser.add_argument("--rounds", type=int, default=3, help="nodes lost of each kind")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="hybrid-bench-") as folder:
-        say("one node")
-        alone = ArenaProcess(Path(folder) / "alone", "--idle")
-        try:
-            throughput = {"1 node": measure(alone, given.tasks)}
-        finally:
-            alone.stop()
-        say("three nodes, three copies")
-        three = ArenaProcess(Path(folder) / "three", "--idle", "--nats-nodes", "3")
-        try:
-            throughput["3 nodes"] = measure(three, given.tasks)
-            lost = asyncio.run(lose_nodes(three, given.rounds))
-        finally:
-            three.stop()
-    measured = {"machine": machine.describe(), "throughput": throughput, **lost}
-    json.dump(measured, sys.stdout, indent=2)
-    print()
+    report.progress("one node")
+    with running_arena("--idle") as alone:
+        throughput = {"1 node": measure(alone, given.tasks)}
+    report.progress("three nodes, three copies")
+    with running_arena("--idle", "--nats-nodes", "3") as three:
+        throughput["3 nodes"] = measure(three, given.tasks)
+        lost = asyncio.run(lose_nodes(three, given.rounds))
+    measured = {"throughput": throughput, **lost}
+    report.publish("bench-cluster", measured, table(measured), write=given.write)
+
+
+def table(found: dict[str, Any]) -> report.Table:
+    rows = [("the six rules at full pace", "tasks/s", "CPU time of NATS for a task")]
+    for nodes, run in found["throughput"].items():
+        spent = sum(each for name, each in run["cpu_us_per_task"].items() if "nats" in name)
+        rows.append((nodes, f"{run['tasks_per_s']:,}", f"{spent:.0f} µs"))
+    for kind in ("leader", "follower"):
+        pauses = sorted(found[kind]["pauses_s"])
+        lost = f"no results after losing a {kind} of RESULTS, {len(pauses)} times"
+        rows.append((lost, f"{pauses[0]:.1f} to {pauses[-1]:.1f} s", ""))
+    counted = "yes" if found["exactly_once"] else "NO"
+    return [*rows, (f"{found['tasks']:,} tasks sent meanwhile: every result once", counted, "")]
 
 
 def measure(arena: ArenaProcess, tasks: int) -> dict[str, Any]:
-    arena.complete(arena.start_run(tasks=20_000, pace="max"), timeout=300)  # warm-up
+    arena.complete(arena.start_run(tasks=20_000, pace="max"))  # warm-up
     found = measure_throughput(arena, tasks, RULES)
     return {name: found[name] for name in ("tasks", "seconds", "tasks_per_s", "cpu_us_per_task")}
 
@@ -64,7 +64,7 @@ async def lose_nodes(arena: ArenaProcess, rounds: int) -> dict[str, Any]:
     for kind in ("follower", "leader"):
         rows = []
         for number in range(rounds):
-            say(f"{kind} {number + 1} of {rounds} is lost")
+            report.progress(f"{kind} {number + 1} of {rounds} is lost")
             rows.append(await pause_after_losing(cluster, run, leader=kind == "leader"))
         gaps = [gap for row in rows for gap in row]
         lost[kind] = {
@@ -72,24 +72,8 @@ async def lose_nodes(arena: ArenaProcess, rounds: int) -> dict[str, Any]:
             "p50_gap_s": round(statistics.median(gaps), 3),
             "max_gap_s": round(max(gaps), 2),
         }
-    return {**lost, **finish(arena, run)}
-
-
-def finish(arena: ArenaProcess, run: str) -> dict[str, Any]:
-    """No more tasks; those that were sent get their results, and these are counted."""
-    arena.http.post("/api/simulation/pause", params={"run": run}).raise_for_status()
-    sent: list[int] = []
-
-    def at_rest(status: dict[str, Any]) -> bool:
-        sent.append(status["tasks_sent"])
-        time.sleep(1)
-        return sent[-2:] == [status["tasks_processed"]] * 2
-
-    arena.wait_for(run, at_rest, timeout=120)
-    deadline = time.monotonic() + 60  # until the last of them are stored
-    while not (counted := exactly_once(arena, run, sent[-1])) and time.monotonic() < deadline:
-        time.sleep(1)
-    return {"tasks": sent[-1], "exactly_once": counted}
+    sent = arena.pause(run)["tasks_sent"]
+    return {**lost, "tasks": sent, "exactly_once": exactly_once(arena, run, sent)}
 
 
 if __name__ == "__main__":

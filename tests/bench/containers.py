@@ -6,16 +6,12 @@ with one, two and four workers.
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-from tests.bench import machine
-from tests.bench.__main__ import say
+from tests.bench import report
 from tests.containers.cluster import SLOW, Cluster, build_image
 from tests.containers.slow import TASK_SECONDS
 
@@ -24,22 +20,35 @@ PACE = 10_000  # more than the most workers manage
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="make bench-containers", description=__doc__.splitlines()[0]
-    )
+    parser = report.parser("bench-containers", __doc__ or "")
     parser.add_argument("--seconds", type=float, default=20, help="of each measurement")
     given = parser.parse_args()
-    say("building the image")
+    report.progress("building the image")
     build_image()
     with tempfile.TemporaryDirectory(prefix="hybrid-bench-") as folder:
         cluster = Cluster(Path(folder), SLOW)
-        say("up")
+        report.progress("up")
         try:
-            measured = {"machine": machine.describe(), **measure(cluster, given.seconds)}
+            measured = measure(cluster, given.seconds)
         finally:
             cluster.stop()
-    json.dump(measured, sys.stdout, indent=2)
-    print()
+    report.publish("bench-containers", measured, table(measured), write=given.write)
+
+
+def table(found: dict[str, Any]) -> report.Table:
+    up, slow = found["up"], found["slow_policy"]
+    return [
+        ("", ""),
+        ("from `docker compose up` to healthy", f"{up['healthy_seconds']:.0f} s"),
+        ("to the first stored result", f"{up['first_result_seconds']:.0f} s"),
+        *(
+            (
+                f"a scheduler that takes {slow['seconds_a_task'] * 1e3:g} ms a task, {n} workers",
+                f"{rate:,.0f} tasks/s",
+            )
+            for n, rate in slow["tasks_per_s_by_workers"].items()
+        ),
+    ]
 
 
 def measure(cluster: Cluster, seconds: float) -> dict[str, Any]:
@@ -66,8 +75,8 @@ def measure(cluster: Cluster, seconds: float) -> dict[str, Any]:
 
 
 def throughput(cluster: Cluster, workers: int, seconds: float) -> float:
-    """Results stored a second, over a stretch that begins when the first are there."""
-    say(f"{workers} workers")
+    """Results stored per second, measured from the first stored result on."""
+    report.progress(f"{workers} workers")
     cluster.scale("scheduler-slow", workers)
     run = cluster.start_run(pace=PACE, schedulers=["slow"])
     cluster.wait_for(run, lambda status: status["tasks_processed"] > 0)

@@ -11,17 +11,15 @@ import argparse
 import copy
 import json
 import statistics
-import sys
-import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import CDPSession, Page, WebSocketRoute
 
-from tests.bench import machine
-from tests.bench.__main__ import EVERYBODY, say
-from tests.dashboard.browser import DESK, chromium
+from shared.domain.schedulers import BUILT_IN
+from tests.bench import report
+from tests.bench.processes import running_arena
+from tests.dashboard.browser import DESKTOP, chromium
 from tests.e2e.arena import ArenaProcess
 
 UPDATES_PER_SECOND = 2
@@ -41,7 +39,7 @@ FRAMES = """
 
 
 class Feed:
-    """Stands between the page and the gateway: the snapshot passes, then we speak."""
+    """A proxy of the WebSocket: forwards the snapshot, then sends updates of its own."""
 
     def __init__(self, page: Page) -> None:
         self._route: WebSocketRoute | None = None
@@ -54,14 +52,12 @@ class Feed:
         server.on_message(lambda text: self._heard(route, text))
 
     def _heard(self, route: WebSocketRoute, text: str | bytes) -> None:
-        said = json.loads(text)
-        if said["type"] == "simulation_update" and self.latest is None:
-            self.latest = said
+        message = json.loads(text)
+        if message["type"] == "simulation_update" and self.latest is None:
+            self.latest = message
             route.send(text)
 
     def tick(self) -> None:
-        assert self._route is not None
-        assert self.latest is not None
         update = self.latest = moved_on(self.latest)
         self._route.send(json.dumps(update))
         if update["sequence"] % 20 == 0:
@@ -113,52 +109,55 @@ def measure(page: Page, session: CDPSession, feed: Feed) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="make bench-dashboard", description=__doc__.split("\n")[0]
-    )
+    parser = report.parser("bench-dashboard", __doc__ or "")
     parser.add_argument("--minutes", type=float, default=60, help="of updates")
     parser.add_argument("--speed", type=float, default=30, help="times as fast as in life")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="hybrid-bench-") as folder:
-        arena = ArenaProcess(Path(folder) / "arena", "--idle")
-        try:
-            run = arena.start_run(tasks=2000, pace="max", schedulers=EVERYBODY)
-            arena.complete(run)
-            json.dump(watch(arena, run, given), sys.stdout, indent=2)
-        finally:
-            arena.stop()
-    print()
+    with running_arena("--idle") as arena:
+        run = arena.start_run(tasks=2000, pace="max", schedulers=BUILT_IN)
+        arena.complete(run)
+        measured = watch(arena, run, given)
+    report.publish("bench-dashboard", measured, table(measured), write=given.write)
+
+
+def table(found: dict[str, Any]) -> report.Table:
+    before, after = found["before"], found["after"]
+    updates = f"after {found['updates']:,} updates in {found['seconds']:.0f} s"
+    rows = {
+        "memory of the page": "{heap_mib:.1f} MiB",
+        "elements": "{dom_nodes:,}",
+        "a frame, on average": "{frame_ms_mean} ms",
+        "a frame, p95": "{frame_ms_p95} ms",
+    }
+    return [
+        ("", "before", updates),
+        *((name, text.format_map(before), text.format_map(after)) for name, text in rows.items()),
+    ]
 
 
 def watch(arena: ArenaProcess, run: str, given: argparse.Namespace) -> dict[str, Any]:
     updates = int(given.minutes * 60 * UPDATES_PER_SECOND)
     with chromium() as browser:
-        page = browser.new_page(viewport=DESK)
+        page = browser.new_page(viewport=DESKTOP)
         feed = Feed(page)
         page.goto(f"{arena.announced['url']}/?view=arena&run={run}")
-        page.get_by_test_id("widget-race").wait_for()
+        page.get_by_test_id("widget-comparison").wait_for()
         session = page.context.new_cdp_session(page)
         session.send("Performance.enable")
         for _ in range(40):  # until everything has been drawn once or twice
             feed.tick()
             page.wait_for_timeout(50)
-        say("before")
+        report.progress("before")
         before = measure(page, session, feed)
-        say(f"{updates} updates at {given.speed:.0f} times the speed")
+        report.progress(f"{updates} updates at {given.speed:.0f} times the speed")
         began = time.monotonic()
         for _ in range(updates):
             feed.tick()
             page.wait_for_timeout(1000 / UPDATES_PER_SECOND / given.speed)
         took = time.monotonic() - began
-        say("after")
+        report.progress("after")
         after = measure(page, session, feed)
-    return {
-        "machine": machine.describe(),
-        "updates": updates,
-        "seconds": round(took, 1),
-        "before": before,
-        "after": after,
-    }
+    return {"updates": updates, "seconds": round(took, 1), "before": before, "after": after}
 
 
 if __name__ == "__main__":

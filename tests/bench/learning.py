@@ -9,18 +9,14 @@ drift        gpu_friendly, then cpu_friendly: tasks until a learner is back with
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
-import sys
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from services.lab.collect import recovered_after
-from tests.bench import machine
-from tests.bench.__main__ import say
+from services.lab.experiments.collect import recovered_after
+from tests.bench import report
+from tests.bench.processes import running_arena
 from tests.e2e.arena import ArenaProcess
 
 COMPETITORS = ["oracle", "greedy", "round_robin", "hybrid_ml", "rl_agent", "frozen_forest"]
@@ -40,21 +36,40 @@ MODELS = """
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="make bench-learning", description=__doc__.split("\n")[0])
+    parser = report.parser("bench-learning", __doc__ or "")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--tasks", type=int, default=10_000)
     parser.add_argument("--pace", type=float, default=500, help="of the runs without drift")
     parser.add_argument("--drift-pace", type=float, default=50)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="hybrid-bench-") as folder:
-        arena = ArenaProcess(
-            Path(folder) / "arena", "--idle", "--add", "services.scheduler.frozen:FrozenForest"
-        )
-        try:
-            json.dump(measure(arena, given), sys.stdout, indent=2)
-        finally:
-            arena.stop()
-    print()
+    frozen = "services.scheduler.frozen_forest:FrozenForest"
+    with running_arena("--idle", "--add", frozen) as arena:
+        measured = measure(arena, given)
+    table = [*table_of_ratios(measured, given), *table_of_recovery(measured["drift"])]
+    report.publish("bench-learning", measured, table, write=given.write)
+
+
+def table_of_ratios(measured: dict[str, Any], given: argparse.Namespace) -> report.Table:
+    title = f"{given.seeds} seeds of {given.tasks:,} tasks at {given.pace:g} tasks/s"
+    rows = [(title, "whole run", "last fifth")]
+    for mode in ("default", "overlapped"):
+        for name, row in measured[mode].items():
+            whole, last = (
+                f"{row[field]['mean']:.3f} ± {row[field]['stdev']:.3f}"
+                for field in ("vs_oracle", "vs_oracle_last")
+            )
+            rows.append((name if mode == "default" else f"{name}, overlapped", whole, last))
+    return rows
+
+
+def table_of_recovery(drift: dict[str, Any]) -> report.Table:
+    rows = []
+    for name, row in drift.items():
+        counts = row["tasks_until_within_10_percent"]
+        needed = ", ".join("never" if count is None else str(count) for count in counts)
+        mean = f"{row['first_500']['mean']:.2f} over 500 tasks"
+        rows.append((f"{name}, after the workload changed", mean, f"tasks to recover: {needed}"))
+    return rows
 
 
 def measure(arena: ArenaProcess, given: argparse.Namespace) -> dict[str, Any]:
@@ -70,7 +85,6 @@ def measure(arena: ArenaProcess, given: argparse.Namespace) -> dict[str, Any]:
         },
     }
     return {
-        "machine": machine.describe(),
         "default": over_seeds(arena, "default", plain, seeds),
         "overlapped": over_seeds(arena, "overlapped", overlapped, seeds),
         "drift": recovery(arena, drift, seeds),
@@ -78,7 +92,7 @@ def measure(arena: ArenaProcess, given: argparse.Namespace) -> dict[str, Any]:
 
 
 def race(arena: ArenaProcess, label: str, spec: dict[str, Any], seed: int) -> str:
-    say(f"{label}, seed {seed}")
+    report.progress(f"{label}, seed {seed}")
     run = arena.start_run(**spec, seed=seed, schedulers=COMPETITORS)
     arena.complete(run, timeout=600)
     return run
@@ -103,16 +117,13 @@ def over_seeds(
         late = len(times["oracle"]) * 4 // 5
         for name, spent in times.items():
             row = found.setdefault(name, {})
-            row.setdefault("vs_oracle", []).append(sum(spent) / sum(times["oracle"]))
-            row.setdefault("vs_oracle_last", []).append(
-                sum(spent[late:]) / sum(times["oracle"][late:])
-            )
-            if name in ("greedy", "round_robin"):
-                agent = times["rl_agent"]
-                row.setdefault("agent_better_by", []).append(1 - sum(agent) / sum(spent))
-                row.setdefault("agent_better_by_last", []).append(
-                    1 - sum(agent[late:]) / sum(spent[late:])
+            for suffix, part in (("", slice(None)), ("_last", slice(late, None))):
+                own, best, agent = (
+                    sum(t[part]) for t in (spent, times["oracle"], times["rl_agent"])
                 )
+                row.setdefault(f"vs_oracle{suffix}", []).append(own / best)
+                if name in ("greedy", "round_robin"):
+                    row.setdefault(f"agent_better_by{suffix}", []).append(1 - agent / own)
     return {
         name: {field: spread(values) for field, values in row.items()}
         for name, row in sorted(found.items())

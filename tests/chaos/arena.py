@@ -1,4 +1,4 @@
-"""An embedded arena whose services reach NATS and ClickHouse through proxies that can be bad."""
+"""An embedded arena whose services reach NATS and ClickHouse through proxies that inject faults."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ import httpx
 from deploy.local.arena import Ports
 from deploy.local.processes import Child
 from deploy.local.stack import Plan, Stack
-from services.cli.client import settings_of
+from services.cli.settings import settings_of
 from tests.chaos.clickhouse import ClickHouse
 from tests.chaos.disk import Disk
 from tests.chaos.proxy import Proxy
+from tests.waiting import PATIENCE
 
 PROGRESS = """
     SELECT scheduler, max(tasks) AS tasks FROM standings WHERE run = {run:String} GROUP BY scheduler
 """
 
 
-class StormyArena:
+class ChaosArena:
     def __init__(self, stack: Stack, nats: Proxy, clickhouse: Proxy, disk: Disk | None) -> None:
         self._stack = stack
         self.nats, self.clickhouse, self.disk = nats, clickhouse, disk
         arena = stack.arena
-        self.http = httpx.AsyncClient(base_url=arena.url, timeout=30)
-        # Past the proxy: whoever checks wants to know what is stored, not how the weather is.
+        self.http = httpx.AsyncClient(base_url=arena.url, timeout=60)
+        # Past the proxy: the checker must see what is stored at any time.
         settings = settings_of(arena)
         self.tables = ClickHouse(
             settings.clickhouse_url, "analyst", arena.secrets.analyst, settings.clickhouse_database
@@ -45,8 +46,8 @@ class StormyArena:
     def restarts(self) -> Counter[str]:
         return Counter({child.name: child.restarts for child in self._stack.children})
 
-    async def start_run(self, spec: dict[str, Any], timeout: float = 60) -> str:
-        """The gateway may be down just now: tried until it takes the run."""
+    async def start_run(self, spec: dict[str, Any], timeout: float = PATIENCE) -> str:
+        """Retried until the gateway accepts the run: it may be down just now."""
         deadline = time.monotonic() + timeout
         while True:
             try:
@@ -69,7 +70,7 @@ class StormyArena:
         return {row["scheduler"]: int(row["tasks"]) for row in rows}
 
     async def complete(self, run: str, timeout: float) -> None:
-        """Wait until the book of runs says so, and ClickHouse has heard of it."""
+        """Wait until the run is completed, in ClickHouse too."""
         deadline = time.monotonic() + timeout
         seen: Any = None
         while time.monotonic() < deadline:
@@ -86,23 +87,23 @@ class StormyArena:
 
 
 @asynccontextmanager
-async def stormy(
+async def chaos_arena(
     folder: Path,
     schedulers: tuple[str, ...],
     disk: Disk | None = None,
     scale: dict[str, int] | None = None,
-) -> AsyncIterator[StormyArena]:
-    ports, detour = Ports.free(), Ports.free()
-    while {ports.nats, ports.clickhouse, ports.gateway} & {detour.nats, detour.clickhouse}:
-        detour = Ports.free()
-    nats = Proxy(detour.nats, ports.nats)
-    clickhouse = Proxy(detour.clickhouse, ports.clickhouse)
+) -> AsyncIterator[ChaosArena]:
+    ports, proxied = Ports.free(), Ports.free()
+    while {ports.nats, ports.clickhouse, ports.gateway} & {proxied.nats, proxied.clickhouse}:
+        proxied = Ports.free()
+    nats = Proxy(proxied.nats, ports.nats)
+    clickhouse = Proxy(proxied.clickhouse, ports.clickhouse)
     settings = {
         "HYBRID_NATS_URL": f"nats://127.0.0.1:{nats.port}",
         "HYBRID_CLICKHOUSE_URL": f"http://127.0.0.1:{clickhouse.port}",
     }
     stack = Stack(Plan(folder, ports, schedulers, scale or {}, settings=settings))
-    arena = StormyArena(stack, nats, clickhouse, disk)
+    arena = ChaosArena(stack, nats, clickhouse, disk)
     await nats.listen()
     await clickhouse.listen()
     try:

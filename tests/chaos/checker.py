@@ -1,4 +1,4 @@
-"""Proves from ClickHouse alone that a run is whole: nothing lost, doubled or different.
+"""Proves from ClickHouse alone that a run is complete: nothing lost, doubled or different.
 
 It knows the published rules (the spec, the physics, the tables) and none of the services:
 
@@ -26,7 +26,7 @@ from tests.chaos.standings import Standings
 CHUNK = 200_000  # tasks
 
 # What may differ between two runs of the same spec: how the stream was cut, and when.
-UNREPEATED = {"batch", "published_at"}
+MAY_DIFFER = {"batch", "published_at"}
 
 RESULTS = """
     SELECT * EXCEPT (run, scheduler, status),
@@ -53,7 +53,7 @@ FROM_ORACLE = {"optimal_gpu_fraction": "gpu_fraction", "optimal_time": "time"}
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class Chunk:
     first: int
     end: int
 
@@ -96,7 +96,7 @@ class Checker:
     def check(self, chunk: int) -> Findings:
         self._check_counts()
         for first in range(0, self._count, chunk):
-            self._check_stretch(Stretch(first, min(first + chunk, self._count)))
+            self._check_chunk(Chunk(first, min(first + chunk, self._count)))
         for name, standings in self._standings.items():
             if name not in self._broken:
                 standings.check_end(self._count)
@@ -109,7 +109,7 @@ class Checker:
         if len(found) != 1:
             raise ValueError(f"run {run} has {len(found)} rows in `runs`")
         if found[0]["state"] != "completed":
-            self._findings.miss("run", f"{run} is {found[0]['state']}, not completed")
+            self._findings.add_lost("run", f"{run} is {found[0]['state']}, not completed")
         spec: Spec = json.loads(found[0]["spec"])
         return spec
 
@@ -119,7 +119,7 @@ class Checker:
                 raise ValueError(f"run {reference} is no reference: another {name}")
 
     def _check_counts(self) -> None:
-        """What readers who say FINAL get, and rows that belong to nobody."""
+        """What queries with FINAL return, and rows of unknown schedulers or tasks."""
         for row in self._clickhouse.rows(
             "SELECT scheduler, count() AS results, uniqExact(task_id) AS tasks, "
             "countIf(task_id < 0 OR task_id >= {count:Int64}) AS outside "
@@ -128,64 +128,70 @@ class Checker:
         ):
             name = row["scheduler"]
             if name not in self._courses:
-                self._findings.double("results", f"{row['results']} of a stranger, {name}")
+                self._findings.add_doubled(
+                    "results", f"{row['results']} of an unknown scheduler, {name}"
+                )
             if int(row["results"]) != int(row["tasks"]):
-                self._findings.double(name, f"FINAL has {row['results']} of {row['tasks']} tasks")
+                self._findings.add_doubled(
+                    name, f"FINAL has {row['results']} of {row['tasks']} tasks"
+                )
             if int(row["outside"]):
-                self._findings.double(name, f"{row['outside']} results of tasks beyond the last")
+                self._findings.add_doubled(
+                    name, f"{row['outside']} results of tasks beyond the last"
+                )
         (row,) = self._clickhouse.rows(
             "SELECT countIf(task_id < 0 OR task_id >= {count:Int64}) AS outside "
             "FROM tasks FINAL WHERE run = {run:String}",
             {"run": self._run, "count": self._count},
         )
         if int(row["outside"]):
-            self._findings.double("tasks", f"{row['outside']} beyond the last")
+            self._findings.add_doubled("tasks", f"{row['outside']} beyond the last")
 
-    def _check_stretch(self, stretch: Stretch) -> None:
-        tasks = self._once("tasks", stretch, self._read(TASKS, stretch, self._run))
+    def _check_chunk(self, chunk: Chunk) -> None:
+        tasks = self._once("tasks", chunk, self._read(TASKS, chunk, self._run))
         self._findings.tasks += len(tasks["task_id"]) if tasks else 0
         if self._reference:
-            others = self._read(TASKS, stretch, self._reference)
+            others = self._read(TASKS, chunk, self._reference)
             self._compare("tasks", "the undisturbed run", tasks, others)
         for name in self._courses:
-            found = self._read(RESULTS, stretch, self._run, scheduler=name)
-            results = self._once(name, stretch, found)
+            found = self._read(RESULTS, chunk, self._run, scheduler=name)
+            results = self._once(name, chunk, found)
             self._findings.results += len(results["task_id"]) if results else 0
             if name in self._compared and self._reference:
-                others = self._read(RESULTS, stretch, self._reference, scheduler=name)
+                others = self._read(RESULTS, chunk, self._reference, scheduler=name)
                 self._compare(name, "the undisturbed run", results, others)
-            self._check_results(name, stretch, tasks, results)
+            self._check_results(name, chunk, tasks, results)
             if name == "oracle":
-                self._check_training(stretch, tasks, results)
+                self._check_training(chunk, tasks, results)
 
-    def _read(self, sql: str, stretch: Stretch, run: str, **more: str) -> Columns:
-        return self._clickhouse.columns(sql, stretch.parameters(run, **more))
+    def _read(self, sql: str, chunk: Chunk, run: str, **more: str) -> Columns:
+        return self._clickhouse.columns(sql, chunk.parameters(run, **more))
 
-    def _once(self, place: str, stretch: Stretch, rows: Columns) -> Columns:
+    def _once(self, place: str, chunk: Chunk, rows: Columns) -> Columns:
         """One row per task. A second one must be the same bit for bit: a merge removes it."""
         ids = rows["task_id"] if rows else np.zeros(0, np.int64)
         again = np.concatenate([[False], ids[1:] == ids[:-1]]) if len(ids) else ids.astype(bool)
         if again.any():
             changed = np.zeros(len(ids), np.bool_)
             for name, column in rows.items():
-                said = bits(column)
-                here = again & np.concatenate([[False], said[1:] != said[:-1]])
+                values = bits(column)
+                here = again & np.concatenate([[False], values[1:] != values[:-1]])
                 changed |= here
                 if here.any():
                     what = f"tasks {few(ids[here])} have rows that differ in {name}"
-                    self._findings.double(place, what, 0)
+                    self._findings.add_doubled(place, what, 0)
             self._findings.doubled += int(changed.sum())
             self._findings.copies += int((again & ~changed).sum())
             rows = pick(rows, ~again)
             ids = rows["task_id"]
-        expected = np.arange(stretch.first, stretch.end)
+        expected = np.arange(chunk.first, chunk.end)
         missing = expected[~np.isin(expected, ids)]
         if len(missing):
-            self._findings.miss(place, f"no row of tasks {few(missing)}", len(missing))
+            self._findings.add_lost(place, f"no row of tasks {few(missing)}", len(missing))
         return rows
 
-    def _check_results(self, name: str, stretch: Stretch, tasks: Columns, results: Columns) -> None:
-        count = stretch.end - stretch.first
+    def _check_results(self, name: str, chunk: Chunk, tasks: Columns, results: Columns) -> None:
+        count = chunk.end - chunk.first
         if any(not rows or len(rows["task_id"]) != count for rows in (tasks, results)):
             self._broken.add(name)
         if name in self._broken:
@@ -197,7 +203,7 @@ class Checker:
         self._must_equal(name, "the virtual cluster", results, due)
         self._must_equal(name, "its task", results, {"batch": tasks["batch"]})
         totals = course.added_up(tasks, results)
-        self._standings[name].check(stretch.first, results["batch"], totals)
+        self._standings[name].check(chunk.first, results["batch"], totals)
 
     def _check_decisions(self, name: str, tasks: Columns, results: Columns) -> None:
         share, gpu, chance = results["gpu_fraction"], results["gpu"], results["probability"]
@@ -212,10 +218,10 @@ class Checker:
         for column, good in allowed.items():
             self._report(name, f"{column} is impossible", tasks["task_id"][~good])
 
-    def _check_training(self, stretch: Stretch, tasks: Columns, oracle: Columns) -> None:
-        found = self._once("training_data", stretch, self._read(TRAINING, stretch, self._run))
+    def _check_training(self, chunk: Chunk, tasks: Columns, oracle: Columns) -> None:
+        found = self._once("training_data", chunk, self._read(TRAINING, chunk, self._run))
         lengths = {len(rows["task_id"]) if rows else 0 for rows in (found, tasks, oracle)}
-        if lengths != {stretch.end - stretch.first}:
+        if lengths != {chunk.end - chunk.first}:
             return
         expected = {name: tasks[name] for name in FROM_TASK}
         expected |= {name: oracle[source] for name, source in FROM_ORACLE.items()}
@@ -223,15 +229,15 @@ class Checker:
 
     def _compare(self, place: str, with_whom: str, mine: Columns, other: Columns) -> None:
         if not mine or not other:
-            return  # told as lost
+            return  # reported as lost
         other = pick(other, np.concatenate([[True], np.diff(other["task_id"]) != 0]))
         both = np.intersect1d(mine["task_id"], other["task_id"])
         if len(both) < len(mine["task_id"]):
             lacking = np.setdiff1d(mine["task_id"], both)
-            self._findings.miss(place, f"{with_whom} has no row of tasks {few(lacking)}")
+            self._findings.add_lost(place, f"{with_whom} has no row of tasks {few(lacking)}")
         mine = pick(mine, np.isin(mine["task_id"], both))
         other = pick(other, np.isin(other["task_id"], both))
-        expected = {name: other[name] for name in mine if name not in UNREPEATED}
+        expected = {name: other[name] for name in mine if name not in MAY_DIFFER}
         self._must_equal(place, with_whom, mine, expected)
 
     def _must_equal(self, place: str, what: str, found: Columns, expected: Columns) -> None:
@@ -241,4 +247,4 @@ class Checker:
 
     def _report(self, place: str, what: str, tasks: Any) -> None:
         if len(tasks):
-            self._findings.differ(place, f"{what} for tasks {few(tasks)}", len(tasks))
+            self._findings.add_different(place, f"{what} for tasks {few(tasks)}", len(tasks))

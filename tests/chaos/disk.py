@@ -11,16 +11,16 @@ from pathlib import Path
 SIZE_MB = 4096  # sparse: takes what is written to it
 
 
-class NoDisk(Exception):
+class DiskUnavailable(Exception):
     """This machine does not let us mount one; says why."""
 
 
 class Disk:
     def __init__(self, folder: Path) -> None:
         if os.geteuid() != 0:
-            raise NoDisk("mounting needs root")
+            raise DiskUnavailable("mounting needs root")
         if not shutil.which("mkfs.ext4"):
-            raise NoDisk("there is no mkfs.ext4")
+            raise DiskUnavailable("there is no mkfs.ext4")
         self._image = folder.with_name(f"{folder.name}.img")
         self._folder = folder
         self._ballast = folder / "ballast"
@@ -30,13 +30,13 @@ class Disk:
         try:
             _run("mkfs.ext4", "-q", "-F", "-m", "0", str(self._image))
             _run("mount", "-o", "loop", str(self._image), str(folder))
-        except NoDisk:
+        except DiskUnavailable:
             self._image.unlink()
             raise
         shutil.rmtree(folder / "lost+found")
 
     def fill(self) -> None:
-        """Leave not a block to write to."""
+        """Use up every free block."""
         with self._ballast.open("wb") as ballast:
             taken, step = 0, 1 << 30
             while step >= 4096:
@@ -59,4 +59,4 @@ class Disk:
 def _run(*command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        raise NoDisk(f"{command[0]}: {done.stderr.strip()}")
+        raise DiskUnavailable(f"{command[0]}: {done.stderr.strip()}")

@@ -63,7 +63,7 @@ def priced(tasks: Columns, results: Columns, spec: Spec) -> Columns:
 
 
 def _power(base: Any, exponent: float) -> Any:
-    """The exponent 1.5 by square root: others have no bits that all machines agree on."""
+    """The exponent 1.5 by square root: other exponents differ in bits between machines."""
     if exponent != 1.5:
         raise ValueError(f"the checker knows the exponent 1.5 alone, not {exponent}")
     return base * np.sqrt(base)
@@ -71,7 +71,7 @@ def _power(base: Any, exponent: float) -> Any:
 
 @dataclass(slots=True)
 class Course:
-    """One scheduler's way through a run, chunk after chunk."""
+    """What one scheduler's run carries from chunk to chunk."""
 
     spec: Spec
     gpu_free: list[float] = field(init=False)
@@ -84,7 +84,7 @@ class Course:
         self.cpu_free = [0.0] * self.spec["cluster"]["cpus"]
 
     def scheduled(self, tasks: Columns, results: Columns) -> Columns:
-        """When parts must have started and tasks finished, by what is stored of those before."""
+        """When parts must have started and tasks finished, given the stored results before."""
         ready = self._ready(tasks, results["finish"])
         on_gpu, on_cpu = results["gpu_time"] > 0, results["cpu_time"] > 0
         cpu = tasks["task_id"] % len(self.cpu_free)

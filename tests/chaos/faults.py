@@ -1,4 +1,4 @@
-"""What may go wrong, and when: a schedule of faults is a function of its seed alone."""
+"""Which faults there are, and when they come: a schedule depends on its seed alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 KILL, FREEZE, RESTART = "kill", "freeze", "restart"
 PROCESS_FAULTS = (KILL, FREEZE, RESTART)
 
-# What happens around the processes, and to whom.
+# What happens around the processes, and to which.
 FULL_DISK, ERRORS, REFUSED, SLOW, CUT = "full disk", "errors", "refused", "slow", "cut"
 SURROUNDINGS = (
     (FULL_DISK, "clickhouse"),
@@ -32,13 +32,13 @@ LASTS = {
     SLOW: (5.0, 20.0),
 }
 TOGETHER = 0.25  # how often a fault comes at the same time as the one before it
-QUIET_SECONDS = 20.0  # before and after a fault that strikes alone, so its recovery is measured
-LONE_SECONDS = 50.0  # of a storm for each of those, so that time is left for the others
+QUIET_SECONDS = 20.0  # before and after a fault that comes alone, so that its recovery is measured
+ALONE_SECONDS = 50.0  # of a round for each of those, so that time is left for the others
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    at: float  # seconds after the storm began
+    at: float  # seconds after the round began
     kind: str
     target: str
     seconds: float = 0.0
@@ -53,29 +53,29 @@ class Fault:
 
 
 def group(kind: str, target: str) -> str:
-    """The kind and whom it strikes, with all workers and replicas counted as one."""
+    """The kind and its target, with all workers and replicas counted as one."""
     return f"{kind} {target.partition('-')[0]}"
 
 
-def possible(processes: Sequence[str], *, disk: bool) -> list[tuple[str, str]]:
+def possible_faults(processes: Sequence[str], *, disk: bool) -> list[tuple[str, str]]:
     """Every fault with every target it may have."""
     faults = [(kind, target) for kind in PROCESS_FAULTS for target in sorted(processes)]
     return faults + [pair for pair in SURROUNDINGS if disk or pair[0] != FULL_DISK]
 
 
-def lone(
-    seed: int, faults: Sequence[tuple[str, str]], storms: int, seconds: float, early: Sequence[str]
+def faults_alone(
+    seed: int, faults: Sequence[tuple[str, str]], rounds: int, seconds: float, early: Sequence[str]
 ) -> list[list[str]]:
-    """For each storm the groups that strike alone in it: each group once, if the storms are long.
+    """For each round the groups that come alone in it: each group once, if the rounds are long.
 
-    Those with a target in `early` come in the first storms.
+    Those with a target in `early` come in the first rounds.
     """
     deck = sorted({group(*fault) for fault in faults})
     random.Random(seed).shuffle(deck)
     deck.sort(key=lambda name: name.split()[-1] not in early)
-    each = math.ceil(len(deck) / storms)
-    shares = [deck[number * each : (number + 1) * each] for number in range(storms)]
-    return [share[: int(seconds / LONE_SECONDS)] for share in shares]
+    each = math.ceil(len(deck) / rounds)
+    shares = [deck[number * each : (number + 1) * each] for number in range(rounds)]
+    return [share[: int(seconds / ALONE_SECONDS)] for share in shares]
 
 
 def schedule(
@@ -85,8 +85,7 @@ def schedule(
     alone: Sequence[str] = (),
     pause: tuple[float, float] = (2.0, 10.0),
 ) -> Iterator[Fault]:
-    """First the groups that strike alone. Then without end: all faults in random order, again and
-    again."""
+    """First the groups that come alone, then all faults in random order, without end."""
     chance = random.Random(seed)
     at = QUIET_SECONDS if alone else 0.0
     for name in alone:

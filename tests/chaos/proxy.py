@@ -1,7 +1,7 @@
-"""A small TCP proxy between the services and NATS or ClickHouse: a network that can be bad.
+"""A small TCP proxy between the services and NATS or ClickHouse that injects faults.
 
-It forwards bytes, slowly if told so; it can cut every connection, refuse new ones, and answer HTTP
-requests with an error in the server's place.
+It forwards bytes, slowly if need be; it can cut every connection, refuse new ones, and answer HTTP
+requests with an error in place of the server.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ MEMORY_LIMIT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
-    latency: float = 0.0  # seconds that each piece takes
+class Network:
+    latency: float = 0.0  # seconds for each piece
     bytes_per_s: float = float("inf")
 
     def delay(self, size: int) -> float:
         return self.latency + size / self.bytes_per_s
 
 
-FAIR = Weather()
+FAST_NETWORK = Network()
 
 
 class Proxy:
     def __init__(self, port: int, target: int) -> None:
         self.port = port
-        self.weather = FAIR
-        self.error: str | None = None  # ClickHouse's words; answered to every request while set
+        self.network = FAST_NETWORK
+        self.error: str | None = None  # answered to every request while set
         self.accepted = 0
         self._target = target
         self._server: asyncio.Server | None = None
@@ -47,14 +47,14 @@ class Proxy:
         )
 
     def refuse(self) -> None:
-        """Nobody listens any more."""
+        """Stop listening, and cut every connection."""
         if self._server is not None:
             self._server.close()
             self._server = None
         self.cut()
 
     def cut(self) -> None:
-        """Break every connection off, in the middle of whatever it carries."""
+        """Break every connection, in the middle of a message too."""
         for writer in self._open:
             writer.transport.abort()
 
@@ -84,23 +84,23 @@ class Proxy:
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         other_reader, other_writer = await asyncio.open_connection("127.0.0.1", self._target)
         self._open.add(other_writer)
-        ways = [
+        pipes = [
             asyncio.create_task(self._pipe(reader, other_writer)),
             asyncio.create_task(self._pipe(other_reader, writer)),
         ]
         try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(pipes, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for way in ways:
-                way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
+            for pipe in pipes:
+                pipe.cancel()
+            await asyncio.gather(*pipes, return_exceptions=True)
             self._open.discard(other_writer)
             await _close(other_writer)
 
     async def _pipe(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while piece := await reader.read(PIECE):
-            if self.weather is not FAIR:
-                await asyncio.sleep(self.weather.delay(len(piece)))
+            if self.network is not FAST_NETWORK:
+                await asyncio.sleep(self.network.delay(len(piece)))
             writer.write(piece)
             await writer.drain()
 
@@ -108,7 +108,7 @@ class Proxy:
 async def answer_error(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, error: str
 ) -> None:
-    """Take a request in and refuse it as ClickHouse does."""
+    """Read a request and answer it with an error as ClickHouse does."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
     headers = dict(line.split(": ", 1) for line in head.splitlines()[1:] if ": " in line)
     if "chunked" in headers.get("transfer-encoding", ""):

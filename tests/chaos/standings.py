@@ -33,13 +33,13 @@ class Standings:
         again = np.concatenate([[False], np.diff(rows["batch"].astype(np.int64)) == 0])
         kept = {}
         for name, column in rows.items():
-            said = bits(column)
-            changed = again & np.concatenate([[False], said[1:] != said[:-1]])
+            values = bits(column)
+            changed = again & np.concatenate([[False], values[1:] != values[:-1]])
             if changed.any():
                 batch = rows["batch"][changed][0]
                 what = f"batch {batch} has rows that differ in {name}"
-                self._findings.double(self._place, what, int(changed.sum()))
-            kept[name] = np.asarray(said if said.dtype == object else column)[~again]
+                self._findings.add_doubled(self._place, what, int(changed.sum()))
+            kept[name] = np.asarray(values if values.dtype == object else column)[~again]
         return kept
 
     def _split(self, name: str) -> None:
@@ -62,23 +62,23 @@ class Standings:
             if name not in self._rows:
                 self._differ(f"{name} is missing")
                 continue
-            said = self._rows[name][here].astype(np.float64)
-            wrong = bits(said) != bits(column.astype(np.float64))
+            stored = self._rows[name][here].astype(np.float64)
+            wrong = bits(stored) != bits(column.astype(np.float64))
             if wrong.any():
                 at = self._rows["batch"][here][wrong][0]
-                what = f"{name} after batch {at} is {float(said[wrong][0])!r}"
+                what = f"{name} after batch {at} is {float(stored[wrong][0])!r}"
                 self._differ(f"{what}, the results add up to {float(column[wrong][0])!r}")
 
     def check_end(self, count: int) -> None:
         if not self._rows:
-            self._findings.miss(self._place, "there are none")
+            self._findings.add_lost(self._place, "there are none")
             return
         numbers = self._rows["batch"].astype(np.int64)
         missing = np.setdiff1d(np.arange(numbers[-1] + 1), numbers)
         if len(missing):
-            self._findings.miss(self._place, f"no row of batch {missing[0]}", len(missing))
+            self._findings.add_lost(self._place, f"no row of batch {missing[0]}", len(missing))
         if (last := int(self._rows["tasks"][-1])) != count:
             self._differ(f"the last one counts {last} tasks of {count}")
 
     def _differ(self, what: str) -> None:
-        self._findings.differ(self._place, what)
+        self._findings.add_different(self._place, what)

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from services.recorder import rows
+from services.recorder import contents
 from services.scheduler import policy
 from services.simulator.simulation import Simulation
-from shared import batches
-from shared.batches import Batch, Envelope
-from shared.runs import RunRecord, RunState
-from shared.settings import Settings
-from shared.spec import RunSpec
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Decisions, Tasks
+from shared.domain.workload import Cursor, generate
+from shared.messages import batches
+from shared.messages.batches import Batch, Envelope
+from shared.messages.runs import RunRecord, RunState
+from shared.runtime.settings import Settings
 from shared.store.client import Store
-from shared.tasks import Decisions, Tasks
-from shared.workload import Cursor, generate
 from tests.chaos.clickhouse import ClickHouse
 
 TASKS = 400
@@ -83,8 +83,7 @@ def store_run(settings: Settings, name: str, spec: RunSpec = SPEC, batch: int = 
     record = RunRecord(
         run=name, spec=spec, state=RunState.COMPLETED, created_at=now, updated_at=now
     )
-    store.insert("runs", rows.run_table([(1, record)]), token=f"{name}.runs")
-    assert spec.tasks is not None
+    _insert(store, contents.run_tables([(1, record)]), name)
     tasks, _ = generate(spec, Cursor(), spec.tasks)
     table = batches.task_rows(tasks)
     cuts = range(0, spec.tasks, batch)
@@ -92,7 +91,7 @@ def store_run(settings: Settings, name: str, spec: RunSpec = SPEC, batch: int = 
         Batch(Envelope("tasks", name, number, now), table.slice(start, batch))
         for number, start in enumerate(cuts)
     ]
-    store.insert("tasks", rows.task_table(pieces), token=f"{name}.tasks")
+    _insert(store, contents.task_tables(pieces), name)
     for scheduler in spec.schedulers:
         decided = batches.decision_rows(table, tasks, _decide(scheduler, tasks, spec), 3)
         simulation, results = Simulation.new(spec), []
@@ -100,14 +99,14 @@ def store_run(settings: Settings, name: str, spec: RunSpec = SPEC, batch: int = 
             found, simulation = simulation.advance(decided.slice(start, batch))
             envelope = Envelope("results", name, number, now, scheduler, simulation.state())
             results.append(Batch(envelope, found))
-        for where, found in (
-            ("scheduler_results", rows.result_table(results)),
-            ("standings", rows.standing_table(results)),
-            ("training_data", rows.training_table(results)),
-        ):
-            if found is not None:
-                store.insert(where, found, token=f"{name}.{scheduler}.{where}")
+        _insert(store, contents.result_tables(results), f"{name}.{scheduler}")
     store.close()
+
+
+def _insert(store: Store, tables: contents.Tables, token: str) -> None:
+    for name, table in tables.items():
+        if table is not None:
+            store.insert(name, table, token=f"{token}.{name}")
 
 
 def _decide(scheduler: str, tasks: Tasks, spec: RunSpec) -> Decisions:

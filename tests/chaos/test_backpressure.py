@@ -1,4 +1,4 @@
-"""Who stops or is slow fills the streams up to their limits, and nothing else happens.
+"""A service that stops or is slow fills the streams up to their limits, and nothing else happens.
 
 The generator waits, no stream and no process grows beyond bounds, a slow scheduler does not hold
 the others back, and when all is well again the run ends as if nothing had been.
@@ -16,14 +16,15 @@ import nats
 import pytest
 
 from deploy.local.arena import find
-from services.cli.client import settings_of
-from services.cli.peaks import peak_mb
-from shared import subjects
-from shared.settings import MEGABYTE
-from tests.bench.__main__ import processes
+from services.cli.experiments.peak_memory import peak_mb
+from services.cli.settings import settings_of
+from shared.messages import subjects
+from shared.runtime.settings import MEGABYTE
+from tests.bench.processes import processes
 from tests.e2e.arena import RULES, ArenaProcess
+from tests.waiting import PATIENCE
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.long
 
 BATCH = 2000
 TASKS = 40 * BATCH
@@ -41,7 +42,7 @@ GROWTH = 8 * MEGABYTE
 SERVERS, SERVER_GROWTH = ("nats", "clickhouse"), 150 * MEGABYTE
 
 # Hundreds of times slower than any of the rules, which take milliseconds for a batch, until it is
-# told to be quick.
+# switched to quick.
 SLOW = """
 import time
 from pathlib import Path
@@ -77,14 +78,13 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArenaProcess]:
 @pytest.fixture(scope="module")
 def reference(arena: ArenaProcess) -> str:
     run = arena.start_run(**SPEC)
-    arena.complete(run, timeout=200)
+    arena.complete(run)
     return run
 
 
 def stream_bytes(arena: ArenaProcess) -> dict[str, int]:
     running = find(arena.folder)
-    assert running is not None
-    settings = settings_of(running, "generator")  # who may ask about streams
+    settings = settings_of(running, "generator")  # the user that may read stream states
 
     async def ask() -> dict[str, int]:
         client = await nats.connect(
@@ -111,14 +111,14 @@ def memory(arena: ArenaProcess) -> dict[str, int]:
     return {name: process.memory_info().rss for name, process in processes(arena).items()}
 
 
-def until_still(look: Callable[[], Any], still_seconds: float = 4, timeout: float = 120) -> Any:
-    """What it says once it has said the same for a while."""
-    deadline = time.monotonic() + timeout
-    seen, since = look(), time.monotonic()
+def until_still(read: Callable[[], Any], still_seconds: float = 4) -> Any:
+    """The value, once it has stayed the same for a while."""
+    deadline = time.monotonic() + PATIENCE
+    seen, since = read(), time.monotonic()
     while time.monotonic() - since < still_seconds:
-        assert time.monotonic() < deadline, f"still changing after {timeout} s: {seen}"
+        assert time.monotonic() < deadline, f"it goes on changing: {seen}"
         time.sleep(0.3)
-        if (now := look()) != seen:
+        if (now := read()) != seen:
             seen, since = now, time.monotonic()
     return seen
 
@@ -129,8 +129,8 @@ def assert_bounded(arena: ArenaProcess, before: dict[str, float]) -> None:
     grown = {name: used - before[name] for name, used in memory(arena).items() if name in before}
     # Above what it holds for others a server keeps caches of its own.
     allowed = {name: SERVER_GROWTH if name in SERVERS else GROWTH for name in grown}
-    hoards = {name: more for name, more in grown.items() if more > allowed[name]}
-    assert not hoards, (hoards, held)
+    too_much = {name: more for name, more in grown.items() if more > allowed[name]}
+    assert not too_much, (too_much, held)
 
 
 def assert_whole(arena: ArenaProcess, run: str, reference: str) -> None:
@@ -146,7 +146,7 @@ def assert_whole(arena: ArenaProcess, run: str, reference: str) -> None:
         ("services.simulator", "DECISIONS", "decisions/simulator-greedy"),
     ],
 )
-def test_behind_a_frozen_reader_everything_waits_and_then_catches_up(
+def test_while_a_reader_is_frozen_everything_waits_and_then_catches_up(
     arena: ArenaProcess, reference: str, victim: str, stream: str, reader: str
 ) -> None:
     (frozen,) = arena.processes(victim)
@@ -166,7 +166,7 @@ def test_behind_a_frozen_reader_everything_waits_and_then_catches_up(
         assert status["tasks_sent"] == sent
     finally:
         frozen.send_signal(signal.SIGCONT)
-    arena.complete(run, timeout=200)
+    arena.complete(run)
     assert_whole(arena, run, reference)
 
 
@@ -192,5 +192,5 @@ def test_a_slow_scheduler_lags_alone_until_the_stream_is_full(
     assert status["tasks_sent"] < TASKS
     assert_bounded(arena, before)
     (arena.folder.parent / "quick").touch()
-    arena.complete(run, timeout=200)
+    arena.complete(run)
     assert_whole(arena, run, reference)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from shared.settings import Settings
-from shared.spec import RunSpec
+from shared.domain.spec import RunSpec
+from shared.runtime.settings import Settings
 from shared.store.client import Store
 from tests.chaos.checker import check
 from tests.chaos.clickhouse import ClickHouse
@@ -38,21 +38,23 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoredRuns]:
         reader.close()
 
 
-def looked_at(runs: StoredRuns, run: str) -> Findings:
+def checked(runs: StoredRuns, run: str) -> Findings:
     return check(runs.clickhouse, run, reference="undisturbed", rules=RULES, chunk=200)
 
 
-def assert_found(findings: Findings, *, counts: tuple[int, int, int], said: list[str]) -> None:
+def assert_found(findings: Findings, *, counts: tuple[int, int, int], problems: list[str]) -> None:
     found = (findings.lost, findings.doubled, findings.different)
     assert found == counts, findings.problems
-    for text in said:
+    for text in problems:
         assert any(text in problem for problem in findings.problems), findings.problems
 
 
 @pytest.mark.parametrize("chunk", [67, TASKS])
-def test_a_whole_run_is_found_whole_however_it_is_read(runs: StoredRuns, chunk: int) -> None:
+def test_a_complete_run_has_no_problems_whatever_the_chunk_size(
+    runs: StoredRuns, chunk: int
+) -> None:
     findings = check(runs.clickhouse, "original", chunk=chunk)
-    assert_found(findings, counts=(0, 0, 0), said=[])
+    assert_found(findings, counts=(0, 0, 0), problems=[])
     assert (findings.tasks, findings.results) == (TASKS, 3 * TASKS)
     assert findings.problems == []
 
@@ -64,11 +66,11 @@ def test_a_whole_run_is_found_whole_however_it_is_read(runs: StoredRuns, chunk: 
         {"memory_policy": "fail", "speedup_slope": 2.5},
     ],
 )
-def test_every_reading_of_the_physics_is_known(runs: StoredRuns, physics: dict[str, Any]) -> None:
+def test_every_variant_of_the_physics_is_checked(runs: StoredRuns, physics: dict[str, Any]) -> None:
     run = f"other-{physics['memory_policy']}"
     spec = {**SPEC.model_dump(), "physics": physics, "cluster": {"gpu_memory_mb": 500}}
     store_run(runs.store._settings, run, RunSpec.parse(spec))
-    assert_found(check(runs.clickhouse, run), counts=(0, 0, 0), said=[])
+    assert_found(check(runs.clickhouse, run), counts=(0, 0, 0), problems=[])
     (row,) = runs.clickhouse.rows(
         "SELECT max(gpu_fraction * memory_required) AS most, countIf(status = 'failed') AS failed "
         f"FROM scheduler_results INNER JOIN tasks USING (run, task_id) WHERE run = '{run}'"
@@ -77,10 +79,10 @@ def test_every_reading_of_the_physics_is_known(runs: StoredRuns, physics: dict[s
     assert (int(row["failed"]) > 0) == (physics["memory_policy"] == "fail")
 
 
-def test_the_checker_has_no_code_of_the_product() -> None:
-    looking = "import tests.chaos.checker, sys; print(*sys.modules, sep='\\n')"
+def test_the_checker_imports_no_code_of_the_product() -> None:
+    code = "import tests.chaos.checker, sys; print(*sys.modules, sep='\\n')"
     loaded = subprocess.run(
-        [sys.executable, "-c", looking], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert "tests.chaos.equations" in loaded.stdout
     ours = {name.partition(".")[0] for name in loaded.stdout.splitlines()}
@@ -88,7 +90,7 @@ def test_the_checker_has_no_code_of_the_product() -> None:
 
 
 def test_two_runs_of_one_spec_are_alike_whatever_their_batches(runs: StoredRuns) -> None:
-    assert_found(looked_at(runs, "original"), counts=(0, 0, 0), said=[])
+    assert_found(checked(runs, "original"), counts=(0, 0, 0), problems=[])
 
 
 def test_rows_that_were_stored_twice_alike_are_copies(runs: StoredRuns) -> None:
@@ -96,31 +98,76 @@ def test_rows_that_were_stored_twice_alike_are_copies(runs: StoredRuns) -> None:
     with runs.unmerged():
         for table in ("scheduler_results", "tasks", "standings"):
             runs.insert_again(table, "run", "run", f"run = '{run}'")
-        findings = looked_at(runs, run)
-    assert_found(findings, counts=(0, 0, 0), said=[])
+        findings = checked(runs, run)
+    assert_found(findings, counts=(0, 0, 0), problems=[])
     assert findings.copies == 4 * TASKS
 
 
-def test_a_result_that_is_missing_is_lost(runs: StoredRuns) -> None:
-    run = runs.copy()
-    runs.change(
-        f"ALTER TABLE scheduler_results DELETE WHERE run = '{run}' "
-        "AND scheduler = 'greedy' AND task_id = 300"
-    )
-    assert_found(looked_at(runs, run), counts=(1, 0, 0), said=["lost: greedy: no row of tasks 300"])
+CHANGES = {
+    "a missing result": (
+        "scheduler_results DELETE WHERE scheduler = 'greedy' AND task_id = 300",
+        (1, 0, 0),
+        ["lost: greedy: no row of tasks 300"],
+    ),
+    "missing tasks": (
+        "tasks DELETE WHERE task_id IN (3, 4)",
+        (2, 0, 0),
+        ["lost: tasks: no row of tasks 3, 4"],
+    ),
+    "one bit of one number": (
+        "scheduler_results UPDATE probability = "
+        "reinterpretAsFloat64(reinterpretAsUInt64(probability) - 1) "
+        "WHERE scheduler = 'oracle' AND task_id = 321",
+        (0, 0, 1),
+        ["different: oracle: probability is not that of the undisturbed run for tasks 321"],
+    ),
+    "a learner without a model that does not decide as greedy": (
+        f"scheduler_results UPDATE model_version = 0 WHERE scheduler = '{LEARNER}' "
+        "AND task_id = 30",
+        (0, 0, 1),
+        [f"different: {LEARNER}: model_version is impossible for tasks 30"],
+    ),
+    "a missing standing": (
+        "standings DELETE WHERE scheduler = 'oracle' AND batch = 2",
+        (1, 0, 0),
+        ["lost: standings of oracle: no row of batch 2"],
+    ),
+    "a wrong standing": (
+        "standings UPDATE total_wait = total_wait + 1e-9, gpu_busy = [0, 0, 0] "
+        "WHERE scheduler = 'greedy' AND batch = 4",
+        (0, 0, 4),
+        [
+            "standings of greedy: total_wait after batch 4 is",
+            "standings of greedy: gpu_busy[2] after batch 4 is 0.0, the results add up to",
+        ],
+    ),
+    "training data that are not the Oracle's": (
+        "training_data UPDATE optimal_gpu_fraction = 0.123 WHERE task_id = 9",
+        (0, 0, 1),
+        ["training_data: optimal_gpu_fraction is not that of the Oracle's results"],
+    ),
+    "a run that is not completed": (
+        "runs UPDATE state = 'running' WHERE true",
+        (1, 0, 0),
+        ["is running, not completed"],
+    ),
+}
 
 
-def test_a_task_that_is_missing_is_lost(runs: StoredRuns) -> None:
+@pytest.mark.parametrize(("change", "counts", "problems"), CHANGES.values(), ids=CHANGES)
+def test_what_was_changed_is_found(
+    runs: StoredRuns, change: str, counts: tuple[int, int, int], problems: list[str]
+) -> None:
     run = runs.copy()
-    runs.change(f"ALTER TABLE tasks DELETE WHERE run = '{run}' AND task_id IN (3, 4)")
-    assert_found(looked_at(runs, run), counts=(2, 0, 0), said=["lost: tasks: no row of tasks 3, 4"])
+    runs.change(f"ALTER TABLE {change} AND run = '{run}'")
+    assert_found(checked(runs, run), counts=counts, problems=problems)
 
 
 def test_the_end_of_a_run_that_is_missing_is_lost(runs: StoredRuns) -> None:
     run = runs.copy()
     for table in ("tasks", "scheduler_results", "training_data"):
         runs.change(f"ALTER TABLE {table} DELETE WHERE run = '{run}' AND task_id > 299")
-    findings = looked_at(runs, run)
+    findings = checked(runs, run)
     assert findings.lost == 5 * 100
     assert not findings.ok
 
@@ -130,35 +177,26 @@ def test_a_result_under_another_batch_is_doubled(runs: StoredRuns) -> None:
     which = f"run = '{run}' AND scheduler = '{LEARNER}' AND task_id = 12"
     with runs.unmerged():
         runs.insert_again("scheduler_results", "batch", "batch + 1", which)
-        findings = looked_at(runs, run)
+        findings = checked(runs, run)
     assert findings.doubled == 1
     assert f"doubled: {LEARNER}: tasks 12 have rows that differ in batch" in findings.problems
 
 
-def test_results_of_a_stranger_and_beyond_the_last_task_are_doubled(runs: StoredRuns) -> None:
+def test_results_of_an_unknown_scheduler_and_beyond_the_last_task_are_doubled(
+    runs: StoredRuns,
+) -> None:
     run = runs.copy()
     which = f"run = '{run}' AND scheduler = 'oracle' AND task_id < 2"
     runs.insert_again("scheduler_results", "scheduler", "'nobody'", which)
     runs.insert_again("scheduler_results", "task_id", f"task_id + {TASKS}", which)
     assert_found(
-        looked_at(runs, run),
+        checked(runs, run),
         counts=(0, 2, 0),
-        said=["2 of a stranger, nobody", "doubled: oracle: 2 results of tasks beyond the last"],
+        problems=[
+            "2 of an unknown scheduler, nobody",
+            "doubled: oracle: 2 results of tasks beyond the last",
+        ],
     )
-
-
-def test_one_bit_of_one_number_is_different(runs: StoredRuns) -> None:
-    run = runs.copy()
-    runs.change(
-        "ALTER TABLE scheduler_results UPDATE probability = "
-        "reinterpretAsFloat64(reinterpretAsUInt64(probability) - 1) "
-        f"WHERE run = '{run}' AND scheduler = 'oracle' AND task_id = 321"
-    )
-    findings = looked_at(runs, run)
-    assert findings.different == 1
-    assert findings.problems == [
-        "different: oracle: probability is not that of the undisturbed run for tasks 321"
-    ]
 
 
 def test_swapped_results_of_two_tasks_are_different(runs: StoredRuns) -> None:
@@ -166,19 +204,21 @@ def test_swapped_results_of_two_tasks_are_different(runs: StoredRuns) -> None:
     which = f"run = '{run}' AND scheduler = 'greedy' AND task_id IN (250, 251)"
     runs.insert_again("scheduler_results", "task_id", "501 - task_id", which)
     runs.change("OPTIMIZE TABLE scheduler_results FINAL")
-    findings = looked_at(runs, run)
+    findings = checked(runs, run)
     assert not findings.ok
-    said = "different: greedy: gpu_fraction is not that of the undisturbed run for tasks 250, 251"
-    assert said in findings.problems
+    expected = (
+        "different: greedy: gpu_fraction is not that of the undisturbed run for tasks 250, 251"
+    )
+    assert expected in findings.problems
 
 
-def test_a_learner_s_wrong_energy_is_different(runs: StoredRuns) -> None:
+def test_a_learners_wrong_energy_is_different(runs: StoredRuns) -> None:
     run = runs.copy()
     runs.change(
         "ALTER TABLE scheduler_results UPDATE energy = energy * 1.0000001 "
         f"WHERE run = '{run}' AND scheduler = '{LEARNER}' AND task_id = 77"
     )
-    findings = looked_at(runs, run)
+    findings = checked(runs, run)
     assert f"different: {LEARNER}: energy is not that of the physics for tasks 77" in (
         findings.problems
     )
@@ -186,7 +226,7 @@ def test_a_learner_s_wrong_energy_is_different(runs: StoredRuns) -> None:
     assert any(f"standings of {LEARNER}: total_energy after" in p for p in findings.problems)
 
 
-def test_a_learner_s_wrong_place_in_the_queue_is_different(runs: StoredRuns) -> None:
+def test_a_learners_wrong_place_in_the_queue_is_different(runs: StoredRuns) -> None:
     run = runs.copy()
     spoilt = {"gpu_start": 50, "cpu_start": 150, "finish": 250, "wait": 350, "turnaround": 390}
     changes = ", ".join(
@@ -196,56 +236,12 @@ def test_a_learner_s_wrong_place_in_the_queue_is_different(runs: StoredRuns) -> 
         f"ALTER TABLE scheduler_results UPDATE {changes} "
         f"WHERE run = '{run}' AND scheduler = '{LEARNER}'"
     )
-    findings = looked_at(runs, run)
+    findings = checked(runs, run)
     for column, task in spoilt.items():
-        said = f"different: {LEARNER}: {column} is not that of the virtual cluster for tasks {task}"
-        assert any(said in problem for problem in findings.problems), findings.problems
-
-
-def test_a_learner_without_a_model_must_decide_as_greedy(runs: StoredRuns) -> None:
-    run = runs.copy()
-    runs.change(
-        "ALTER TABLE scheduler_results UPDATE model_version = 0 "
-        f"WHERE run = '{run}' AND scheduler = '{LEARNER}' AND task_id = 30"
-    )
-    assert_found(
-        looked_at(runs, run),
-        counts=(0, 0, 1),
-        said=[f"different: {LEARNER}: model_version is impossible for tasks 30"],
-    )
-
-
-def test_a_standing_that_is_wrong_or_missing_is_found(runs: StoredRuns) -> None:
-    run = runs.copy()
-    runs.change(
-        "ALTER TABLE standings UPDATE total_wait = total_wait + 1e-9, gpu_busy = [0, 0, 0] "
-        f"WHERE run = '{run}' AND scheduler = 'greedy' AND batch = 4"
-    )
-    runs.change(
-        f"ALTER TABLE standings DELETE WHERE run = '{run}' AND scheduler = 'oracle' AND batch = 2"
-    )
-    assert_found(
-        looked_at(runs, run),
-        counts=(1, 0, 4),
-        said=[
-            "standings of greedy: total_wait after batch 4 is",
-            "standings of greedy: gpu_busy[2] after batch 4 is 0.0, the results add up to",
-            "lost: standings of oracle: no row of batch 2",
-        ],
-    )
-
-
-def test_training_data_that_are_not_the_oracle_s_are_different(runs: StoredRuns) -> None:
-    run = runs.copy()
-    runs.change(
-        "ALTER TABLE training_data UPDATE optimal_gpu_fraction = 0.123 "
-        f"WHERE run = '{run}' AND task_id = 9"
-    )
-    assert_found(
-        looked_at(runs, run),
-        counts=(0, 0, 1),
-        said=["training_data: optimal_gpu_fraction is not that of the Oracle's results"],
-    )
+        expected = (
+            f"different: {LEARNER}: {column} is not that of the virtual cluster for tasks {task}"
+        )
+        assert any(expected in problem for problem in findings.problems), findings.problems
 
 
 def test_a_run_of_another_seed_is_no_reference(runs: StoredRuns) -> None:
@@ -253,9 +249,3 @@ def test_a_run_of_another_seed_is_no_reference(runs: StoredRuns) -> None:
     store_run(settings, "another", SPEC.model_copy(update={"seed": 6, "tasks": 50}))
     with pytest.raises(ValueError, match="another is no reference: another seed"):
         check(runs.clickhouse, "original", reference="another", rules=RULES)
-
-
-def test_a_run_that_is_not_over_is_not_whole(runs: StoredRuns) -> None:
-    run = runs.copy()
-    runs.change(f"ALTER TABLE runs UPDATE state = 'running' WHERE run = '{run}'")
-    assert_found(looked_at(runs, run), counts=(1, 0, 0), said=["is running, not completed"])

@@ -1,4 +1,4 @@
-"""The proxy passes bytes on, and is as bad as it is told to be."""
+"""The proxy forwards bytes, and injects the faults it is asked for."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ import httpx
 import pytest
 
 from deploy.local.arena import Ports
-from tests.chaos.proxy import FAIR, MEMORY_LIMIT, Proxy, Weather
+from tests.chaos.proxy import FAST_NETWORK, MEMORY_LIMIT, Network, Proxy
+from tests.waiting import PATIENCE
 
 LONG = b"x" * 300_000
 
 
 @pytest.fixture
 async def proxy() -> AsyncIterator[Proxy]:
-    """Before a server that sends back what it gets."""
+    """In front of a server that echoes."""
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -27,7 +28,7 @@ async def proxy() -> AsyncIterator[Proxy]:
                 await writer.drain()
         except ConnectionError:
             pass
-        await hang_up(writer)
+        await close(writer)
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         echoing.append(asyncio.create_task(echo(reader, writer)))
@@ -43,34 +44,34 @@ async def proxy() -> AsyncIterator[Proxy]:
     await asyncio.gather(*echoing)
 
 
-async def hang_up(writer: asyncio.StreamWriter) -> None:
+async def close(writer: asyncio.StreamWriter) -> None:
     writer.close()
     with suppress(ConnectionError):
         await writer.wait_closed()
 
 
-async def there_and_back(proxy: Proxy, body: bytes) -> bytes:
+async def echoed(proxy: Proxy, body: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
     try:
         writer.write(body)
-        return await asyncio.wait_for(reader.readexactly(len(body)), 30)
+        return await asyncio.wait_for(reader.readexactly(len(body)), PATIENCE)
     finally:
-        await hang_up(writer)
+        await close(writer)
 
 
 async def test_bytes_pass_unchanged(proxy: Proxy) -> None:
     body = bytes(range(256)) * 2000
-    assert await there_and_back(proxy, body) == body
+    assert await echoed(proxy, body) == body
     assert proxy.accepted == 1
 
 
-async def test_a_slow_network_takes_its_time_until_it_is_mended(proxy: Proxy) -> None:
-    proxy.weather = Weather(latency=0.02, bytes_per_s=1e6)
+async def test_a_slow_network_delays_bytes_until_it_is_fast_again(proxy: Proxy) -> None:
+    proxy.network = Network(latency=0.02, bytes_per_s=1e6)
     began = time.monotonic()
-    assert await there_and_back(proxy, LONG) == LONG
+    assert await echoed(proxy, LONG) == LONG
     assert time.monotonic() - began >= 0.3  # 300 kB at 1 MB/s
-    proxy.weather = FAIR
-    assert await there_and_back(proxy, LONG) == LONG
+    proxy.network = FAST_NETWORK
+    assert await echoed(proxy, LONG) == LONG
 
 
 async def test_a_cut_ends_open_connections_and_takes_new_ones(proxy: Proxy) -> None:
@@ -79,17 +80,17 @@ async def test_a_cut_ends_open_connections_and_takes_new_ones(proxy: Proxy) -> N
     assert await reader.readexactly(5) == b"hello"
     proxy.cut()
     with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
-        await asyncio.wait_for(reader.readexactly(1), 30)
-    await hang_up(writer)
-    assert await there_and_back(proxy, b"again") == b"again"
+        await asyncio.wait_for(reader.readexactly(1), PATIENCE)
+    await close(writer)
+    assert await echoed(proxy, b"again") == b"again"
 
 
-async def test_refused_until_it_listens_again(proxy: Proxy) -> None:
+async def test_connections_are_refused_until_it_listens_again(proxy: Proxy) -> None:
     proxy.refuse()
     with pytest.raises(ConnectionRefusedError):
-        await there_and_back(proxy, b"hello")
+        await echoed(proxy, b"hello")
     await proxy.listen()
-    assert await there_and_back(proxy, b"hello") == b"hello"
+    assert await echoed(proxy, b"hello") == b"hello"
 
 
 async def test_every_request_is_answered_with_the_error(proxy: Proxy) -> None:

@@ -12,7 +12,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,8 @@ from docker.models.containers import Container
 from testcontainers.compose import DockerCompose
 from testcontainers.core.docker_client import DockerClient
 
-from shared.tls import client_context
+from shared.runtime.tls import client_context
+from tests.waiting import PATIENCE, until
 
 ROOT = Path(__file__).parents[2]
 PORTS = ("CLICKHOUSE", "PROMETHEUS", "GRAFANA")
@@ -31,7 +31,7 @@ SLOW = "tests/containers/slow.yml"  # a scheduler that is slow on purpose
 
 
 def build_image() -> None:
-    """Our image from the tree as it is."""
+    """Build the image from the working tree."""
     command = ["docker", "build", "--network", "host", "--tag", f"{IMAGE}:{TAG}"]
     command += ["--file", "deploy/Dockerfile", "."]
     subprocess.run(command, cwd=ROOT, check=True, stdout=sys.stderr)
@@ -83,7 +83,7 @@ class Cluster:
         self._scheme = "https" if authority else "http"
         self._trust = client_context(authority) if authority else True
         gateway = f"{self._scheme}://{self.settings['HYBRID_PUBLISH']}"
-        self.http = httpx.Client(base_url=gateway, timeout=30, verify=self._trust)
+        self.http = httpx.Client(base_url=gateway, timeout=60, verify=self._trust)
 
     def start(self) -> None:
         self._compose.start()
@@ -98,7 +98,7 @@ class Cluster:
         self.wait_until_healthy()
 
     def add(self, service: str) -> None:
-        """One that is only there when it is asked for."""
+        """A service of an optional profile."""
         self._compose.run("up", "--detach", "--no-recreate", service)
 
     def remove(self, service: str) -> None:
@@ -114,17 +114,16 @@ class Cluster:
     def services(self) -> list[str]:
         return sorted({each.labels["com.docker.compose.service"] for each in self.containers()})
 
-    def wait_until_healthy(self, timeout: float = 180) -> None:
+    def wait_until_healthy(self) -> None:
         """Every container by its own check, and the arena by the gateway's."""
-        deadline = time.monotonic() + timeout
-        while True:
-            sick = [each.name for each in self.containers() if each.health != "healthy"]
-            if not sick and self._arena_is_well():
-                return
-            assert time.monotonic() < deadline, f"not healthy after {timeout:.0f} s: {sick}"
-            time.sleep(0.5)
 
-    def _arena_is_well(self) -> bool:
+        def healthy() -> bool:
+            unhealthy = [each.name for each in self.containers() if each.health != "healthy"]
+            return not unhealthy and self._arena_is_healthy()
+
+        until(healthy, "every container healthy", every=0.5)
+
+    def _arena_is_healthy(self) -> bool:
         try:
             return self.http.get("/api/health").status_code == httpx.codes.OK
         except httpx.HTTPError:
@@ -136,27 +135,26 @@ class Cluster:
         return str(answer.json()["run"])
 
     def status(self, run: str) -> dict[str, Any]:
-        """The gateway may be just away; that is waited for."""
-        deadline = time.monotonic() + 60
-        while True:
+        """Asked until the gateway answers: it may be restarting."""
+
+        def status() -> dict[str, Any] | None:
             try:
                 answer = self.http.get("/api/status", params={"run": run})
-                if answer.is_success:
-                    return dict(answer.json())
             except httpx.HTTPError:
-                pass
-            assert time.monotonic() < deadline, "the gateway does not answer"
-            time.sleep(0.2)
+                return None
+            return dict(answer.json()) if answer.is_success else None
 
-    def wait_for(self, run: str, condition: Any, timeout: float = 300) -> dict[str, Any]:
-        deadline = time.monotonic() + timeout
-        while not condition(seen := self.status(run)):
-            assert time.monotonic() < deadline, f"not in {timeout:.0f} s; last seen: {seen}"
-            time.sleep(0.2)
-        return seen
+        return until(status, "an answer of the gateway") or {}
 
-    def complete(self, run: str, timeout: float = 600) -> dict[str, Any]:
-        return self.wait_for(run, lambda status: status["state"] == "completed", timeout)
+    def wait_for(self, run: str, condition: Any) -> dict[str, Any]:
+        def met() -> dict[str, Any] | None:
+            status = self.status(run)
+            return status if condition(status) else None
+
+        return until(met, f"status of run {run}", seconds=2 * PATIENCE) or {}
+
+    def complete(self, run: str) -> dict[str, Any]:
+        return self.wait_for(run, lambda status: status["state"] == "completed")
 
     def sql(self, query: str) -> list[dict[str, Any]]:
         answer = httpx.post(

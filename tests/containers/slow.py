@@ -7,14 +7,14 @@ import time
 import numpy as np
 
 from services.scheduler.policy import Policy
-from shared.spec import RunSpec
-from shared.tasks import Decisions, Tasks
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Decisions, Tasks
 
 TASK_SECONDS = 0.0005
 
 
 class Slow(Policy):
-    """All on the CPU, after a nap."""
+    """All on the CPU, after a pause."""
 
     name = "slow"
 

@@ -1,4 +1,4 @@
-"""The arena in real containers: complete, tight, and whole again whatever is taken away."""
+"""The arena in real containers: every service, few rights, and no loss when one is stopped."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def test_a_container_has_no_more_rights_than_it_needs(cluster: Cluster, service:
 
 
 @pytest.mark.parametrize("how", ["restart", "kill"])
-def test_any_container_may_go_in_the_middle_of_a_run(cluster: Cluster, how: str) -> None:
+def test_any_container_may_be_restarted_or_killed_in_the_middle_of_a_run(
+    cluster: Cluster, how: str
+) -> None:
     """Restarted in turn, or killed -9: what came out is what an undisturbed run gives."""
     spec = {"tasks": TASKS, "seed": 7, "schedulers": list(RULES)}
     undisturbed = cluster.start_run(**spec, pace="max")
@@ -51,7 +53,7 @@ def test_any_container_may_go_in_the_middle_of_a_run(cluster: Cluster, how: str)
                 container.restart(timeout=30)
             else:
                 container.kill("SIGKILL")
-                # Docker takes a kill by hand as a wish that it stay away.
+                # Docker does not restart a container that was killed by hand.
                 container.start()
     cluster.complete(run)
     assert cluster.sql(COUNTED.format(run=run)) == once(TASKS, RULES)

@@ -15,13 +15,13 @@ TASKS = 16_000
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Cluster:
     lines = (ROOT / ".env.example").read_text().partition("# A cluster of three NATS")[2]
-    said = dict(line[1:].split("=", 1) for line in lines.splitlines() if "=" in line)
-    _, *files = said["COMPOSE_FILE"].split(":")
-    settings = {name: said[name] for name in ("HYBRID_NATS_URL", "HYBRID_NATS_REPLICAS")}
+    suggested = dict(line[1:].split("=", 1) for line in lines.splitlines() if "=" in line)
+    _, *files = suggested["COMPOSE_FILE"].split(":")
+    settings = {name: suggested[name] for name in ("HYBRID_NATS_URL", "HYBRID_NATS_REPLICAS")}
     return Cluster(tmp_path_factory.mktemp("cluster"), *files, **settings)
 
 
-def test_any_node_may_be_away_in_the_middle_of_a_run(cluster: Cluster) -> None:
+def test_any_node_may_be_down_in_the_middle_of_a_run(cluster: Cluster) -> None:
     assert set(cluster.services) > set(NODES)
     run = cluster.start_run(tasks=TASKS, seed=7, pace=200, schedulers=list(RULES))
     for node in NODES:

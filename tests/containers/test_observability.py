@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +12,7 @@ import yaml
 from docker.errors import APIError, ImageNotFound, NotFound
 
 from tests.containers.cluster import ROOT, Cluster
+from tests.waiting import until
 
 SERVICES = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
 WATCHED = {
@@ -50,14 +50,6 @@ def added(cluster: Cluster, *services: str) -> Iterator[None]:
             cluster.remove(service)
 
 
-def eventually(look: Callable[[], Any], seconds: float = 120) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (seen := look()):
-        assert time.monotonic() < deadline
-        time.sleep(1)
-    return seen
-
-
 def asking(cluster: Cluster, service: str, **options: Any) -> httpx.Client:
     port = cluster.settings[f"HYBRID_{service.upper()}_PORT"]
     return httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30, **options)
@@ -71,7 +63,7 @@ def test_prometheus_sees_every_service(cluster: Cluster) -> None:
             found = prometheus.get("/api/v1/query", params={"query": "up == 1"}).json()
             return {row["metric"]["workload"] for row in found["data"]["result"]} == WATCHED
 
-        eventually(up)
+        until(up, every=1)
         rules = prometheus.get("/api/v1/rules").json()["data"]["groups"]
         assert all(rule["health"] != "err" for group in rules for rule in group["rules"])
         stored = {"query": 'sum(rate(hybrid_stored_rows_total{table="scheduler_results"}[1m]))'}
@@ -80,7 +72,7 @@ def test_prometheus_sees_every_service(cluster: Cluster) -> None:
             found = prometheus.get("/api/v1/query", params=stored).json()["data"]["result"]
             return bool(found) and float(found[0]["value"][1]) > 0
 
-        eventually(flows)
+        until(flows, every=1)
     cluster.http.post("/api/simulation/stop", params={"run": run}).raise_for_status()
 
 

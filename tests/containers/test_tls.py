@@ -42,6 +42,6 @@ def test_nats_begins_with_a_handshake(cluster: Cluster) -> None:
     """It would greet with INFO in plain text otherwise."""
     ask = "import socket; print(socket.create_connection(('nats', 4222), 30).recv(4))"
     (simulator,) = cluster.containers("simulator")
-    code, said = simulator.exec_run(["python", "-c", ask])
+    code, output = simulator.exec_run(["python", "-c", ask])
     # It says nothing, and hangs up when no handshake comes.
-    assert (code, said.strip()) == (0, b"b''")
+    assert (code, output.strip()) == (0, b"b''")

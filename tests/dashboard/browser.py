@@ -1,4 +1,4 @@
-"""A real Chromium, and what one reads off the page."""
+"""A real Chromium, and what tests read from the page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = [
@@ -19,39 +19,45 @@ FLAGS = [
     "--disable-sync",
 ]
 
-PATIENCE = 120.0  # seconds: the machine may be busy
+TIMEOUT_SECONDS = 120.0  # only how long a failure takes: the machine may be busy
+POLL_MS = 200
 
-DESK = {"width": 1440, "height": 900}
+DESKTOP = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    assert found, "no Chromium here: make browser"
+    executable = next(filter(None, map(shutil.which, NAMES)), None)
+    assert executable, "Chromium is not installed: run `make browser`"
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=executable, args=FLAGS)
         yield browser
         browser.close()
 
 
+def new_context(browser: Browser, size: dict[str, int] = DESKTOP, **options: Any) -> BrowserContext:
+    """Without transitions, so that a test never sees a colour between two themes."""
+    return browser.new_context(viewport=size, reduced_motion="reduce", **options)  # type: ignore[arg-type]
+
+
 class Viewer:
-    """A page, with what went wrong on it."""
+    """A page, and the errors in its console."""
 
     def __init__(self, page: Page, url: str) -> None:
         self.page = page
         self.url = url
-        self.complaints: list[str] = []
-        page.set_default_timeout(PATIENCE * 1000)
-        page.on("console", self._heard)
-        page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
+        self.errors: list[str] = []
+        page.set_default_timeout(TIMEOUT_SECONDS * 1000)
+        page.on("console", self._on_console)
+        page.on("pageerror", lambda error: self.errors.append(f"error: {error}"))
 
-    def _heard(self, message: ConsoleMessage) -> None:
+    def _on_console(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
-            self.complaints.append(f"{message.type}: {message.text}")
+            self.errors.append(f"{message.type}: {message.text}")
 
     def open(self, view: str, **parameters: Any) -> None:
-        """Unless that is what it shows."""
+        """Does nothing when the page already shows this address."""
         query = "&".join(f"{name}={value}" for name, value in {"view": view, **parameters}.items())
         if self.page.url != f"{self.url}/?{query}":
             self.page.goto(f"{self.url}/?{query}")
@@ -60,7 +66,7 @@ class Viewer:
         return self.page.get_by_test_id(f"widget-{name}")
 
     def table(self, name: str) -> list[dict[str, Any]]:
-        """A widget's rows as it shows them in its table: attributes of the row, and raw values."""
+        """The rows of a widget's table: the attributes of each row, and unrounded values."""
         widget = self.widget(name)
         widget.locator(f"[data-testid='table-toggle-{name}'], tbody").first.wait_for()
         self._toggle(name, "true")
@@ -68,8 +74,8 @@ class Viewer:
         rows: list[dict[str, Any]] = widget.locator("tbody tr").evaluate_all(READ_ROWS)
         return rows
 
-    def drawing(self, name: str) -> Any:
-        """The widget, not as a table."""
+    def chart(self, name: str) -> Any:
+        """The widget, switched from its table to its chart."""
         self.page.get_by_test_id(f"table-toggle-{name}").wait_for()
         self._toggle(name, "false")
         return self.widget(name)
@@ -84,33 +90,50 @@ class Viewer:
         widget = self.widget(name)
         widget.locator("[data-column]").first.wait_for()
         cells = widget.locator("tr[data-row]").evaluate_all(READ_CELLS)
-        found = {(row, column): value for row, column, value in cells}
-        assert len(found) == len(cells)
-        return found
+        values = {(row, column): value for row, column, value in cells}
+        assert len(values) == len(cells)
+        return values
 
     def wait_until(
         self,
         condition: Callable[[], bool],
         seen: Callable[[], Any] | None = None,
-        seconds: float = PATIENCE,
+        seconds: float = TIMEOUT_SECONDS,
     ) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, f"not reached; seen: {seen() if seen else ''}"
-            self.page.wait_for_timeout(200)
+            self.page.wait_for_timeout(POLL_MS)  # lets the browser's events in, unlike sleep
 
     def wait_for_state(self, state: str) -> None:
         self.page.locator(f'[data-testid="connection"][data-state="{state}"]').wait_for()
 
+    def wait_until_drawn(self) -> None:
+        """Every widget has its data, nothing moves, and the layout fits the window."""
+        self.page.wait_for_function(DRAWN)
+        self.page.evaluate(TWO_FRAMES)
+
+
+DRAWN = """
+    () => document.querySelector("main [data-testid^='widget-']")
+        && !document.querySelector("[aria-busy='true']")
+        && document.fonts.status === "loaded"
+        && document.getAnimations().length === 0
+"""
+
+# A change of the window's size reaches the charts in the next frame, by a ResizeObserver.
+TWO_FRAMES = """
+    () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
+"""
 
 READ_ROWS = """
     rows => rows.map(row => {
-        const found = {};
+        const fields = {};
         for (const cell of row.querySelectorAll("[data-field]")) {
             const raw = cell.dataset.value;
-            found[cell.dataset.field] = raw === undefined ? cell.innerText.trim() : Number(raw);
+            fields[cell.dataset.field] = raw === undefined ? cell.innerText.trim() : Number(raw);
         }
-        return {...found, ...row.dataset};
+        return {...fields, ...row.dataset};
     })
 """
 

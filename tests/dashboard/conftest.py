@@ -1,4 +1,4 @@
-"""One arena for these tests, with a finished run and a scheduler that somebody plugged in."""
+"""One arena for these tests, with a finished run and a scheduler from a plug-in."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import Browser
 
-from tests.dashboard.browser import DESK, Viewer, chromium
+from tests.dashboard.browser import Viewer, chromium, new_context
 from tests.e2e.arena import QUICK, RULES, ArenaProcess
 
-PLUGGED_IN = """
+PLUGIN = """
 import numpy as np
 
 from services.scheduler.policy import Policy
-from shared.tasks import Decisions
+from shared.domain.tasks import Decisions
 
 
 class Halves(Policy):
@@ -26,7 +26,7 @@ class Halves(Policy):
     def decide(self, tasks, spec):
         return Decisions(gpu_fraction=np.full(len(tasks), 0.5))
 """
-EVERYBODY = (*RULES, "halves", "hybrid_ml", "rl_agent")
+ALL_SCHEDULERS = (*RULES, "halves", "hybrid_ml", "rl_agent")
 TASKS = 1200
 
 
@@ -34,7 +34,7 @@ TASKS = 1200
 def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArenaProcess]:
     folder = tmp_path_factory.mktemp("dashboard")
     policy = folder / "halves.py"
-    policy.write_text(PLUGGED_IN)
+    policy.write_text(PLUGIN)
     started = ArenaProcess(folder / "data", "--idle", "--add", str(policy))
     yield started
     assert started.stop() == 0
@@ -42,17 +42,25 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArenaProcess]:
 
 @pytest.fixture(scope="package")
 def run(arena: ArenaProcess) -> str:
-    """A finished one: what is shown of it stays as it is."""
+    """A run that is completed and stored, so that its figures no longer change."""
     run = arena.start_run(
         tasks=TASKS,
         pace="max",
         seed=11,
-        schedulers=EVERYBODY,
+        schedulers=ALL_SCHEDULERS,
         learning=QUICK,
         name="the finished one",
     )
-    arena.complete(run)
+    arena.complete(run, timeout=360)
+    wait_until_stored(arena, run, TASKS)
     return run
+
+
+def wait_until_stored(arena: ArenaProcess, run: str, tasks: int) -> None:
+    """The gateway reports a result before ClickHouse has it."""
+    query = f"SELECT count() AS n FROM scheduler_results FINAL WHERE run = '{run}'"
+    expected = [{"n": tasks * len(ALL_SCHEDULERS)}]
+    arena.wait_for(run, lambda _: arena.sql(query) == expected)
 
 
 @pytest.fixture(scope="package")
@@ -63,14 +71,14 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def viewer(browser: Browser, arena: ArenaProcess) -> Iterator[Viewer]:
-    with looking(browser, arena) as found:
-        yield found
+    with open_viewer(browser, arena) as viewer:
+        yield viewer
 
 
 @contextmanager
-def looking(browser: Browser, arena: ArenaProcess) -> Iterator[Viewer]:
-    context = browser.new_context(viewport=DESK)  # type: ignore[arg-type]
-    found = Viewer(context.new_page(), arena.announced["url"])
-    yield found
+def open_viewer(browser: Browser, arena: ArenaProcess) -> Iterator[Viewer]:
+    context = new_context(browser)
+    viewer = Viewer(context.new_page(), arena.announced["url"])
+    yield viewer
     context.close()
-    assert found.complaints == []
+    assert viewer.errors == []

@@ -9,13 +9,13 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.dashboard.browser import READ_ROWS, Viewer
-from tests.dashboard.conftest import EVERYBODY, TASKS, looking
+from tests.dashboard.conftest import ALL_SCHEDULERS, TASKS, open_viewer
 from tests.e2e.arena import ArenaProcess
 
-WINDOW = 1000  # tasks that the analysis looks at
+WINDOW = 1000  # the newest tasks, which the analysis covers
 FIRST = TASKS - WINDOW
 
-# The live feed gives six digits.
+# The WebSocket rounds to six significant digits.
 LIVE = 5e-6
 
 near = pytest.approx
@@ -23,15 +23,15 @@ near = pytest.approx
 
 @pytest.fixture(scope="module")
 def viewer(browser: Browser, arena: ArenaProcess) -> Iterator[Viewer]:
-    """One page for all: the run is over, and nobody here changes what another one reads."""
-    with looking(browser, arena) as found:
-        yield found
+    """One page for all tests: the run is over, and no test changes what another one reads."""
+    with open_viewer(browser, arena) as viewer:
+        yield viewer
 
 
-def by(rows: list[dict[str, Any]], key: str) -> dict[Any, dict[str, Any]]:
-    found = {row[key]: row for row in rows}
-    assert len(found) == len(rows)
-    return found
+def index_by(rows: list[dict[str, Any]], key: str) -> dict[Any, dict[str, Any]]:
+    indexed = {row[key]: row for row in rows}
+    assert len(indexed) == len(rows)
+    return indexed
 
 
 def totals(arena: ArenaProcess, run: str) -> dict[str, dict[str, Any]]:
@@ -41,14 +41,16 @@ def totals(arena: ArenaProcess, run: str) -> dict[str, dict[str, Any]]:
         "countIf(gpu_fraction > 0) AS gpu_tasks "
         f"FROM scheduler_results FINAL WHERE run = '{run}' GROUP BY scheduler"
     )
-    return by(rows, "scheduler")
+    return index_by(rows, "scheduler")
 
 
-def test_the_race_is_what_was_stored(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
+def test_the_comparison_matches_the_stored_results(
+    viewer: Viewer, arena: ArenaProcess, run: str
+) -> None:
     viewer.open("arena", run=run)
-    shown = by(viewer.table("race"), "scheduler")
+    shown = index_by(viewer.table("comparison"), "scheduler")
     stored = totals(arena, run)
-    assert set(shown) == set(EVERYBODY)
+    assert set(shown) == set(ALL_SCHEDULERS)
     for name, row in shown.items():
         expected = stored[name]
         assert row["tasks"] == expected["tasks"] == TASKS
@@ -57,9 +59,11 @@ def test_the_race_is_what_was_stored(viewer: Viewer, arena: ArenaProcess, run: s
         assert row["vs_oracle"] == near(expected["time"] / stored["oracle"]["time"], rel=LIVE)
 
 
-def test_the_race_is_in_order(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
+def test_the_comparison_is_sorted_by_average_time(
+    viewer: Viewer, arena: ArenaProcess, run: str
+) -> None:
     viewer.open("arena", run=run)
-    bars = viewer.drawing("race").locator("[data-place]")
+    bars = viewer.chart("comparison").locator("[data-place]")
     bars.first.wait_for()
     order = bars.evaluate_all(
         "bars => bars.sort((a, b) => a.dataset.place - b.dataset.place)"
@@ -69,21 +73,21 @@ def test_the_race_is_in_order(viewer: Viewer, arena: ArenaProcess, run: str) -> 
     assert order == sorted(stored, key=lambda name: stored[name]["time"])
 
 
-@pytest.mark.parametrize("wanted", ["time", "energy", "cost"])
-def test_the_ranking_follows_the_viewers_weights(
-    viewer: Viewer, arena: ArenaProcess, run: str, wanted: str
+@pytest.mark.parametrize("metric", ["time", "energy", "cost"])
+def test_the_ranking_follows_the_weights(
+    viewer: Viewer, arena: ArenaProcess, run: str, metric: str
 ) -> None:
     viewer.open("arena", run=run)
-    viewer.page.get_by_test_id(f"weight-{wanted}").press("End")
-    for other in {"time", "energy", "cost"} - {wanted}:
+    viewer.page.get_by_test_id(f"weight-{metric}").press("End")
+    for other in {"time", "energy", "cost"} - {metric}:
         viewer.page.get_by_test_id(f"weight-{other}").press("Home")
     stored = totals(arena, run)
-    least = min(row[wanted] for row in stored.values())
-    expected = {name: near(row[wanted] / least, rel=LIVE) for name, row in stored.items()}
+    least = min(row[metric] for row in stored.values())
+    expected = {name: near(row[metric] / least, rel=LIVE) for name, row in stored.items()}
 
     def ranking() -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = (
-            viewer.widget("weights").locator("[data-rank]").evaluate_all(READ_ROWS)
+            viewer.widget("ranking").locator("[data-rank]").evaluate_all(READ_ROWS)
         )
         return rows
 
@@ -91,12 +95,12 @@ def test_the_ranking_follows_the_viewers_weights(
         lambda: {row["scheduler"]: row["score"] for row in ranking()} == expected, ranking
     )
     first = next(row["scheduler"] for row in ranking() if row["rank"] == "1")
-    assert stored[first][wanted] == least
+    assert stored[first][metric] == least
 
 
 def test_the_pareto_front_is_marked(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
     viewer.open("arena", run=run)
-    shown = by(viewer.table("weights"), "scheduler")
+    shown = index_by(viewer.table("ranking"), "scheduler")
     stored = totals(arena, run)
 
     def dominated(name: str) -> bool:
@@ -109,7 +113,7 @@ def test_the_pareto_front_is_marked(viewer: Viewer, arena: ArenaProcess, run: st
         return False
 
     assert {name: row["pareto"] for name, row in shown.items()} == {
-        name: "no" if dominated(name) else "yes" for name in EVERYBODY
+        name: "no" if dominated(name) else "yes" for name in ALL_SCHEDULERS
     }
 
 
@@ -124,7 +128,7 @@ def test_wins_and_losses(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
         f"WHERE one != other AND task_id >= {FIRST} GROUP BY one, other"
     )
     expected = {(row["one"], row["other"]): row["won"] for row in pairs}
-    assert len(shown) == len(expected) == len(EVERYBODY) * (len(EVERYBODY) - 1)
+    assert len(shown) == len(expected) == len(ALL_SCHEDULERS) * (len(ALL_SCHEDULERS) - 1)
     for pair, won in shown.items():
         assert won == near(expected[pair], abs=1e-9)
 
@@ -132,7 +136,7 @@ def test_wins_and_losses(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
 def test_totals_so_far(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
     viewer.open("arena", run=run)
     stored = totals(arena, run)
-    shown = by(viewer.table("cumulative"), "scheduler")
+    shown = index_by(viewer.table("cumulative"), "scheduler")
     assert set(shown) == set(stored)
     for name, row in shown.items():
         assert row["tasks"] == TASKS
@@ -143,7 +147,7 @@ def test_totals_so_far(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
 def test_utilisation_of_every_device(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
     """The share of the last 60 simulated seconds in which a device was at work."""
     viewer.open("scheduler", run=run, scheduler="greedy")
-    shown = by(viewer.table("utilization"), "device")
+    shown = index_by(viewer.table("utilization"), "device")
     (clock,) = arena.sql(f"SELECT max(arrival_time) AS at FROM tasks FINAL WHERE run = '{run}'")
     end, start = clock["at"], clock["at"] - 60
     where = f"FROM scheduler_results FINAL WHERE run = '{run}' AND scheduler = 'greedy'"
@@ -192,9 +196,9 @@ def test_where_the_gpu_wins(viewer: Viewer, arena: ArenaProcess, run: str) -> No
 
 def test_the_workload(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
     viewer.open("arena", run=run)
-    dots = by(viewer.table("scatter"), "task_id")
+    dots = index_by(viewer.table("scatter"), "task_id")
     assert len(dots) == 300
-    stored = by(
+    stored = index_by(
         arena.sql(
             "SELECT task_id, size, compute_intensity, memory_required FROM tasks FINAL "
             f"WHERE run = '{run}' AND task_id >= {TASKS - 300}"
@@ -208,13 +212,13 @@ def test_the_workload(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
 
 def test_gpu_and_cpu_time(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
     viewer.open("arena", run=run)
-    shown = by(viewer.table("split"), "scheduler")
+    shown = index_by(viewer.table("split"), "scheduler")
     stored = arena.sql(
         "SELECT scheduler, sum(gpu_time) AS gpu, sum(cpu_time) AS cpu, "
         "countIf(gpu_time > 0) AS gpu_tasks, count() AS tasks FROM scheduler_results FINAL "
         f"WHERE run = '{run}' AND task_id >= {FIRST} GROUP BY scheduler"
     )
-    assert set(shown) == set(EVERYBODY)
+    assert set(shown) == set(ALL_SCHEDULERS)
     for row in stored:
         seen = shown[row["scheduler"]]
         assert seen["gpu_time"] == near(row["gpu"], rel=1e-9)
@@ -224,7 +228,7 @@ def test_gpu_and_cpu_time(viewer: Viewer, arena: ArenaProcess, run: str) -> None
 
 def test_correlations(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
     viewer.open("arena", run=run)
-    found = viewer.matrix("correlation")
+    shown = viewer.matrix("correlation")
     (stored,) = arena.sql(
         "SELECT corr(size, time) AS size_time, corr(compute_intensity, gpu_fraction) AS moved, "
         "corr(memory_required, energy) AS memory_energy "
@@ -232,17 +236,15 @@ def test_correlations(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
         f"JOIN (SELECT * FROM tasks FINAL WHERE run = '{run}') AS tasks USING (task_id) "
         f"WHERE scheduler = 'oracle' AND task_id >= {FIRST}"
     )
-    assert found["size", "time"] == near(stored["size_time"], abs=1e-9)
-    assert found["compute_intensity", "gpu_fraction"] == near(stored["moved"], abs=1e-9)
-    assert found["memory_required", "energy"] == near(stored["memory_energy"], abs=1e-9)
-    assert found["size", "size"] == near(1)
+    assert shown["size", "time"] == near(stored["size_time"], abs=1e-9)
+    assert shown["compute_intensity", "gpu_fraction"] == near(stored["moved"], abs=1e-9)
+    assert shown["memory_required", "energy"] == near(stored["memory_energy"], abs=1e-9)
+    assert shown["size", "size"] == near(1)
 
 
-def test_the_ledger_holds_the_newest_decisions(
-    viewer: Viewer, arena: ArenaProcess, run: str
-) -> None:
+def test_recent_decisions_are_the_newest(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
     viewer.open("arena", run=run)
-    rows = viewer.table("ledger")
+    rows = viewer.table("decisions")
     assert rows
     assert max(row["task_id"] for row in rows) == TASKS - 1
     stored = {
@@ -260,28 +262,28 @@ def test_the_ledger_holds_the_newest_decisions(
         assert row["gpu_fraction"] == expected["gpu_fraction"]
 
 
-def test_the_radar_holds_a_scheduler_against_the_oracle(
+def test_the_radar_compares_a_scheduler_with_the_oracle(
     viewer: Viewer, arena: ArenaProcess, run: str
 ) -> None:
     viewer.open("scheduler", run=run, scheduler="rl_agent")
     rows = viewer.table("radar")
     stored = totals(arena, run)
-    found = {row["measure"].lower(): row for row in rows}
+    shown = {row["measure"].lower(): row for row in rows}
     for measure in ("time", "energy", "cost"):
         ratio = stored["rl_agent"][measure] / stored["oracle"][measure]
-        assert found[measure]["ratio"] == near(ratio, rel=LIVE)
+        assert shown[measure]["ratio"] == near(ratio, rel=LIVE)
 
 
-def test_a_task_and_what_everybody_did_with_it(
+def test_a_task_and_the_result_of_every_scheduler(
     viewer: Viewer, arena: ArenaProcess, run: str
 ) -> None:
     viewer.open("task", run=run, task=777)
-    shown = by(viewer.table("task-results"), "scheduler")
+    shown = index_by(viewer.table("task-results"), "scheduler")
     stored = arena.sql(
         "SELECT scheduler, time, energy, cost, gpu_fraction FROM scheduler_results FINAL "
         f"WHERE run = '{run}' AND task_id = 777"
     )
-    assert set(shown) == set(EVERYBODY)
+    assert set(shown) == set(ALL_SCHEDULERS)
     for row in stored:
         seen = shown[row["scheduler"]]
         assert seen["actual_time"] == row["time"]

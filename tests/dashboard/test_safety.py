@@ -1,4 +1,4 @@
-"""The page under its content security policy, and what it shows of garbage on the bus."""
+"""The page under its content security policy, and how it shows dead letters."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from deploy.local.arena import find
 from tests.dashboard.browser import Viewer
 from tests.e2e.arena import ArenaProcess
 
-# Redoc asks a stranger for a picture; it is the policy that it gets none.
+# Redoc loads its logo from a foreign host, which the policy blocks.
 REDOC_LOGO = "cdn.redoc.ly/redoc/logo-mini.svg"
 
 
 @pytest.mark.parametrize("path", ["/docs", "/redoc"])
-def test_the_documents_of_the_interface_work_under_the_policy(viewer: Viewer, path: str) -> None:
+def test_the_api_documentation_works_under_the_policy(viewer: Viewer, path: str) -> None:
     viewer.page.goto(f"{viewer.url}{path}")
     viewer.page.get_by_text("Hybrid ML Scheduler").first.wait_for()
     viewer.page.get_by_text("/api/runs").first.wait_for()
-    viewer.complaints[:] = [said for said in viewer.complaints if REDOC_LOGO not in said]
+    viewer.errors[:] = [error for error in viewer.errors if REDOC_LOGO not in error]
 
 
-def test_a_breach_of_the_policy_is_a_complaint(viewer: Viewer, run: str) -> None:
-    """So every test with a viewer fails on one."""
+def test_a_violation_of_the_policy_is_a_console_error(viewer: Viewer, run: str) -> None:
+    """So every test with a viewer fails on a violation."""
     viewer.open("arena", run=run)
-    viewer.widget("race").wait_for()
+    viewer.widget("comparison").wait_for()
     viewer.page.evaluate(
         """() => {
             const script = document.createElement("script");
-            script.textContent = "window.breached = true";
+            script.textContent = "window.violated = true";
             document.body.append(script);
         }"""
     )
-    viewer.wait_until(lambda: bool(viewer.complaints))
-    assert viewer.page.evaluate("window.breached") is None
-    (complaint,) = viewer.complaints
-    assert "Content Security Policy" in complaint
-    viewer.complaints.clear()
+    viewer.wait_until(lambda: bool(viewer.errors))
+    assert viewer.page.evaluate("window.violated") is None
+    (error,) = viewer.errors
+    assert "Content Security Policy" in error
+    viewer.errors.clear()
 
 
 def test_dead_letters_are_listed_with_what_to_do(viewer: Viewer, arena: ArenaProcess) -> None:
@@ -57,8 +57,8 @@ def test_dead_letters_are_listed_with_what_to_do(viewer: Viewer, arena: ArenaPro
         await client.publish("tasks.nobody-knows", b"garbage")
         await client.drain()
 
-    with ThreadPoolExecutor() as elsewhere:  # the browser's loop is in this thread
-        elsewhere.submit(asyncio.run, publish()).result()
+    with ThreadPoolExecutor() as pool:  # Playwright's event loop is in this thread
+        pool.submit(asyncio.run, publish()).result()
     viewer.open("log")
     widget = viewer.widget("dead-letters")
     widget.get_by_text("tasks.nobody-knows").wait_for()
@@ -66,4 +66,4 @@ def test_dead_letters_are_listed_with_what_to_do(viewer: Viewer, arena: ArenaPro
     widget.get_by_text("hybrid rejected show").wait_for()
     newest = arena.http.get("/api/rejected").json()["letters"][0]["sequence"]
     arena.http.delete("/api/rejected", params={"up_to": newest}).raise_for_status()
-    widget.get_by_text("nothing was rejected").wait_for()
+    widget.get_by_text("no message was rejected").wait_for()

@@ -17,18 +17,19 @@ import httpx
 import psutil
 
 from deploy.local.arena import find
-from services.cli.client import settings_of
-from shared.tls import client_context
+from services.cli.settings import settings_of
+from shared.domain.schedulers import BUILT_IN, LEARNERS
+from shared.runtime.tls import client_context
 from tests.chaos.checker import check
 from tests.chaos.clickhouse import ClickHouse
 from tests.chaos.findings import Findings
 from tests.counting import COUNTED
+from tests.waiting import PATIENCE
 
 HYBRID = str(Path(sys.executable).parent / "hybrid")
 
 # The schedulers that do not learn: what they decide is the same every time.
-RULES = ("cpu_only", "gpu_only", "greedy", "oracle", "random", "round_robin")
-LEARNERS = ("hybrid_ml", "rl_agent")
+RULES = tuple(sorted(set(BUILT_IN) - set(LEARNERS)))
 
 # For `learning` of a spec: small enough to learn in a test, large enough to learn something.
 QUICK = {"agent": {"pretrain_steps": 400, "hidden": 64}}
@@ -42,7 +43,7 @@ FINGERPRINT = """
 
 
 def hybrid(
-    *arguments: str, timeout: float = 120, **options: Any
+    *arguments: str, timeout: float = PATIENCE, **options: Any
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [HYBRID, *arguments],
@@ -66,13 +67,12 @@ class ArenaProcess:
             stderr=self._errors,
             text=True,
         )
-        assert self._process.stdout is not None
         first = self._process.stdout.readline()
         if not first:
             self._errors.seek(0)
             raise AssertionError(f"hybrid up failed: {self._errors.read()}")
         self.announced = json.loads(first)
-        self.http = httpx.Client(base_url=self.announced["url"], timeout=30, verify=self._trusted())
+        self.http = httpx.Client(base_url=self.announced["url"], timeout=60, verify=self._trusted())
 
     def _trusted(self) -> ssl.SSLContext | bool:
         """With --tls the arena's own authority."""
@@ -83,14 +83,13 @@ class ArenaProcess:
     def stop(self) -> int:
         self.http.close()
         self._process.send_signal(signal.SIGINT)
-        code = self._process.wait(60)
-        assert self._process.stdout is not None
+        code = self._process.wait(PATIENCE)
         self._process.stdout.close()
         self._errors.close()
         return code
 
     def start_run(self, **spec: Any) -> str:
-        """A run of the rules, unless the spec says who competes."""
+        """A run of the rules, unless the spec names schedulers."""
         spec.setdefault("schedulers", RULES)
         answer = self.http.post("/api/runs", json=spec)
         assert answer.status_code == 201, answer.text
@@ -101,24 +100,39 @@ class ArenaProcess:
         found: dict[str, Any] = self.http.get("/api/status", params={"run": run}).json()
         return found
 
-    def wait_for(self, run: str, condition: Any, timeout: float = 120) -> dict[str, Any]:
-        """Poll until the run's status meets the condition; the arena may be in pieces meanwhile."""
+    def wait_for(self, run: str, condition: Any, timeout: float = PATIENCE) -> dict[str, Any]:
+        """The run's status, once it meets the condition; processes may be down meanwhile."""
         deadline = time.monotonic() + timeout
-        seen: Any = None
+        status: Any = None
         while time.monotonic() < deadline:
-            try:
+            with contextlib.suppress(httpx.HTTPError):
                 answer = self.http.get("/api/status", params={"run": run})
                 if answer.is_success:
-                    seen = answer.json()
-                    if condition(seen):
-                        return dict(seen)
-            except httpx.HTTPError:
-                pass
-            time.sleep(0.1)  # each look costs the arena a query
-        raise AssertionError(f"not reached in {timeout} s; last seen: {seen}")
+                    status = answer.json()
+                    if condition(status):
+                        return dict(status)
+            time.sleep(0.1)  # each request costs the arena a query
+        raise AssertionError(f"not reached in {timeout:.0f} s; the last status: {status}")
 
-    def complete(self, run: str, timeout: float = 120) -> dict[str, Any]:
+    def complete(self, run: str, timeout: float = PATIENCE) -> dict[str, Any]:
         return self.wait_for(run, lambda status: status["state"] == "completed", timeout)
+
+    def pause(self, run: str) -> dict[str, Any]:
+        """The run's status, once it is paused and every task that was sent has its results."""
+        self.http.post("/api/simulation/pause", params={"run": run}).raise_for_status()
+        steady = [0, 0]  # tasks sent, and how many requests in a row that is all there is
+
+        def at_rest(status: dict[str, Any]) -> bool:
+            """A batch may have been on its way when the run was paused."""
+            sent = status["tasks_sent"]
+            done = status["state"] == "paused" and status["tasks_processed"] == sent
+            steady[:] = [sent, steady[1] + 1 if done and steady[0] == sent else 0]
+            return steady[1] >= 20
+
+        return self.wait_for(run, at_rest)
+
+    def resume(self, run: str) -> None:
+        self.http.post("/api/simulation/resume", params={"run": run}).raise_for_status()
 
     def sql(self, query: str) -> list[dict[str, Any]]:
         """What `hybrid sql --json` prints, without the second that its process takes."""
@@ -130,7 +144,7 @@ class ArenaProcess:
             content=query.encode(),
             params={"database": settings.clickhouse_database, "default_format": "JSONEachRow"},
             headers={"X-ClickHouse-User": "analyst", "X-ClickHouse-Key": running.secrets.analyst},
-            timeout=120,
+            timeout=PATIENCE,
             verify=self._trusted(),
         )
         assert answer.is_success, answer.text
@@ -143,12 +157,11 @@ class ArenaProcess:
         return self.sql(FINGERPRINT.format(run=run))
 
     def findings(self, run: str, reference: str) -> Findings:
-        """What the checker finds in a run that is over, beside an undisturbed one of its spec."""
+        """Check a run that is over against an undisturbed one of the same spec."""
         state = f"SELECT state FROM runs FINAL WHERE run = '{run}'"
-        # The bus knows of the end before the store does.
+        # The run book has the new state before the store does.
         self.wait_for(run, lambda _: self.sql(state) == [{"state": "completed"}])
         running = find(self.folder)
-        assert running is not None
         settings, password = settings_of(running), running.secrets.analyst
         tables = ClickHouse(
             settings.clickhouse_url, "analyst", password, settings.clickhouse_database

@@ -1,4 +1,4 @@
-"""The NATS nodes of an arena: who leads a stream, who follows; killed like any process."""
+"""The NATS nodes of an arena: which one leads a stream, and how long losing one stops results."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from nats.js.api import StreamInfo
 
 from deploy.local.arena import Arena, find
 from deploy.local.nats import node_names
-from services.cli.client import settings_of
-from shared import batches, subjects
+from services.cli.settings import settings_of
+from shared.messages import batches, subjects
 from tests.counting import once
 from tests.e2e.arena import RULES, ArenaProcess
+from tests.waiting import PATIENCE
 
 
 class Cluster:
     def __init__(self, arena: ArenaProcess) -> None:
         self._process = arena
         found = find(arena.folder)
-        assert found is not None
         self.arena: Arena = found
         self.names = node_names(len(found.ports.nats_nodes))
 
@@ -53,19 +53,24 @@ class Cluster:
 
     async def leader(self, stream: str) -> str:
         cluster = (await self.info(stream)).cluster
-        assert cluster is not None
         assert cluster.leader is not None
         return cluster.leader
 
-    async def whole(self, seconds: float = 90) -> None:
+    async def in_sync(self) -> None:
         """Wait until every node has every stream."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + PATIENCE
         while True:
             lagging = [name for name in STREAMS if not _current(await self.info(name))]
             if not lagging:
                 return
             assert time.monotonic() < deadline, f"nodes lag in {lagging}"
             await asyncio.sleep(0.3)
+
+    async def in_sync_while_paused(self, run: str) -> None:
+        """However long that takes, the run does not end meanwhile."""
+        self._process.pause(run)
+        await self.in_sync()
+        self._process.resume(run)
 
     def kill(self, node: str) -> None:
         """kill -9; the arena starts it again."""
@@ -77,7 +82,8 @@ STREAMS = (subjects.TASKS, subjects.DECISIONS, subjects.RESULTS, subjects.RUNS_S
 
 
 async def _patiently(stream: JetStreamContext, name: str) -> StreamInfo:
-    for _ in range(60):
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
         try:
             info = await stream.stream_info(name)
             if info.cluster is not None and info.cluster.leader:
@@ -96,11 +102,11 @@ def _current(info: StreamInfo) -> bool:
 
 
 async def _ignore(error: Exception) -> None:
-    """Connections break here; what comes of it is what is tested."""
+    """Broken connections are expected here."""
 
 
 class Watcher:
-    """Hears a scheduler's results and notes how long each new batch came after the one before."""
+    """Notes how long after the batch before it each new batch of a scheduler's results comes."""
 
     def __init__(self, run: str, scheduler: str) -> None:
         self.subject = subjects.results(run, scheduler)
@@ -110,15 +116,15 @@ class Watcher:
 
     async def take(self, message: Msg) -> None:
         batch = batches.decode(message.data, self.subject).envelope.batch
-        if batch > self._newest:  # what is published again was heard before
+        if batch > self._newest:  # others are published again
             now = time.monotonic()
             self.gaps.append(now - self._at)
             self._newest, self._at = batch, now
 
-    async def new(self, count: int, seconds: float) -> None:
+    async def new(self, count: int) -> None:
         """Wait for so many batches more."""
         wanted = len(self.gaps) + count
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + PATIENCE
         while len(self.gaps) < wanted:
             assert time.monotonic() < deadline, f"no results on {self.subject}"
             await asyncio.sleep(0.05)
@@ -126,12 +132,12 @@ class Watcher:
 
 @asynccontextmanager
 async def watching(cluster: Cluster, node: str, run: str, scheduler: str) -> AsyncIterator[Watcher]:
-    """At a node that is not going to be killed, or its own pause would be measured."""
+    """Through a node that will not be killed, or the pause of this connection would be measured."""
     client = await cluster.connect("admin", node)
     watcher = Watcher(run, scheduler)
     await client.subscribe(watcher.subject, cb=watcher.take)
     try:
-        await watcher.new(2, 60)
+        await watcher.new(2)
         yield watcher
     finally:
         await client.close()
@@ -139,18 +145,18 @@ async def watching(cluster: Cluster, node: str, run: str, scheduler: str) -> Asy
 
 async def pause_after_losing(cluster: Cluster, run: str, *, leader: bool) -> list[float]:
     """Kill the node that leads RESULTS, or one that does not; gives the gaps from then on."""
-    await cluster.whole()
+    await cluster.in_sync()
     leading = await cluster.leader(subjects.RESULTS)
     others = [name for name in cluster.names if name != leading]
     victim, safe = (leading, others[0]) if leader else (others[0], others[1])
     async with watching(cluster, safe, run, "greedy") as watcher:
-        heard = len(watcher.gaps)
+        before = len(watcher.gaps)
         cluster.kill(victim)
-        await watcher.new(60, 90)
-        return watcher.gaps[heard:]
+        await watcher.new(60)
+        return watcher.gaps[before:]
 
 
 def exactly_once(arena: ArenaProcess, run: str, tasks: int) -> bool:
-    """Whether ClickHouse has one result for every task and scheduler, and nobody rejected any."""
+    """Whether ClickHouse has one result for every task and scheduler, and none was rejected."""
     letters = arena.http.get("/api/rejected").json()["total"]
     return letters == 0 and arena.counted(run) == once(tasks, RULES)

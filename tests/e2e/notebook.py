@@ -13,6 +13,7 @@ from nbclient import NotebookClient
 
 from deploy.local.arena import Arena, find
 from tests.e2e.arena import ArenaProcess, hybrid
+from tests.waiting import PATIENCE
 
 NOTEBOOK = Path("deploy/notebooks/analysis.ipynb")
 
@@ -24,7 +25,7 @@ def running(arena: ArenaProcess) -> Arena:
 
 
 def environment(arena: ArenaProcess, run: str = "") -> dict[str, str]:
-    """What says to the notebook where the arena is, and nothing of whoever calls."""
+    """Tells the notebook where the arena is; without the caller's own HYBRID_ settings."""
     found = running(arena)
     kept = {key: value for key, value in os.environ.items() if not key.startswith("HYBRID_")}
     return kept | {
@@ -39,8 +40,8 @@ def executed(env: dict[str, str], folder: Path) -> Any:
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     client = NotebookClient(
         notebook,
-        timeout=120,
-        startup_timeout=120,
+        timeout=PATIENCE,
+        startup_timeout=PATIENCE,
         record_timing=False,
         coalesce_streams=True,
         resources={"metadata": {"path": str(folder)}},

@@ -11,7 +11,8 @@ import httpx
 import numpy as np
 import pytest
 
-from tests.e2e.arena import LEARNERS, QUICK, RULES, ArenaProcess, hybrid
+from shared.domain.schedulers import BUILT_IN
+from tests.e2e.arena import QUICK, RULES, ArenaProcess, hybrid
 
 
 @pytest.fixture
@@ -96,7 +97,7 @@ def test_a_paused_run_stays_paused_over_a_restart_of_everything(tmp_path: Path) 
         assert second.stop() == 0
 
 
-def test_people_can_look_into_a_running_arena(arena: ArenaProcess) -> None:
+def test_status_run_list_and_sql_show_a_running_arena(arena: ArenaProcess) -> None:
     run = arena.start_run(tasks=500, pace="max", name="look at me")
     arena.complete(run)
     where = ("--data-dir", str(arena.folder))
@@ -134,7 +135,7 @@ def test_tail_prints_messages_readably(arena: ArenaProcess) -> None:
     assert hybrid("run", "stop", run, *where).returncode == 0
 
 
-def test_own_tasks_get_a_result_from_every_scheduler(arena: ArenaProcess) -> None:
+def test_submitted_tasks_get_a_result_from_every_scheduler(arena: ArenaProcess) -> None:
     run = arena.start_run(pace=50, seed=2)
     task = {"size": 960, "compute_intensity": 0.75, "memory_required": 81}
     answer = arena.http.post("/api/tasks", json={"run": run, "tasks": [task, task]})
@@ -206,7 +207,7 @@ def test_a_broken_spec_names_its_fields_before_anything_starts(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["up", "--exit"], "--exit needs a run that ends"),
         (["up", "--pace", "fast"], "pace: must be a number of tasks per second above 0, or max"),
@@ -217,11 +218,11 @@ def test_a_broken_spec_names_its_fields_before_anything_starts(tmp_path: Path) -
     ],
 )
 def test_bad_input_is_one_clear_line_and_exit_code_1(
-    arguments: list[str], said: str, tmp_path: Path
+    arguments: list[str], message: str, tmp_path: Path
 ) -> None:
     failed = hybrid(*arguments, cwd=tmp_path)
     assert (failed.returncode, failed.stdout) == (1, "")
-    assert said in " ".join(failed.stderr.split())
+    assert message in " ".join(failed.stderr.split())
     assert "Traceback" not in failed.stderr
 
 
@@ -229,7 +230,7 @@ def test_health_names_every_service(arena: ArenaProcess) -> None:
     health = httpx.get(f"{arena.announced['url']}/api/health").json()
     assert health["status"] == "ok"
     present = {(report["service"], report["scheduler"]) for report in health["services"]}
-    assert present == {("scheduler", name) for name in (*RULES, *LEARNERS)} | {
+    assert present == {("scheduler", name) for name in BUILT_IN} | {
         (name, "") for name in ("gateway", "generator", "simulator", "recorder", "trainer")
     }
     for report in health["services"]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from services.lab import experiment as experiments
+from services.lab.experiments import declaration as experiments
 from tests.e2e.arena import HYBRID, ArenaProcess, hybrid
+from tests.waiting import PATIENCE, until
 
 MINE: dict[str, Any] = {
     "name": "mine",
@@ -44,13 +44,6 @@ def entries(folder: Path) -> list[dict[str, Any]]:
     return list(json.loads(journal.read_text())["entries"]) if journal.exists() else []
 
 
-def until(condition: Any, timeout: float = 60) -> None:
-    deadline = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_an_experiment_that_is_killed_goes_on_and_runs_nothing_twice(
     shared_arena: ArenaProcess, declared: Path, tmp_path: Path
 ) -> None:
@@ -62,7 +55,7 @@ def test_an_experiment_that_is_killed_goes_on_and_runs_nothing_twice(
         stdout=subprocess.DEVNULL,
     )
     # In the middle of the second run, one is done.
-    until(lambda: len(entries(folder)) == 2)
+    until(lambda: len(entries(folder)) == 2, every=0.02)
     process.kill()
     process.wait()
     assert [entry["done"] for entry in entries(folder)] == [True, False]
@@ -97,12 +90,11 @@ def test_ctrl_c_keeps_what_was_done_and_an_arena_of_its_own_goes_on(
         stderr=subprocess.PIPE,
         text=True,
     )
-    until(lambda: len(entries(folder)) == 1)
-    time.sleep(0.5)
+    until(lambda: len(entries(folder)) == 1, every=0.02)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
-    assert f"hybrid experiment run --resume {folder}" in said
+    assert f"hybrid experiment run --resume {folder}" in errors
     again = hybrid("experiment", "run", "--resume", str(folder))
     assert again.returncode == 0, again.stderr
     assert not (folder / "arena").exists()
@@ -116,23 +108,23 @@ def test_ctrl_c_keeps_what_was_done_and_an_arena_of_its_own_goes_on(
     assert "report.pdf" in again.stdout
 
 
-def test_a_scheduler_that_is_not_there_is_told_before_anything_runs(
+def test_a_scheduler_that_is_not_deployed_is_an_error_before_anything_runs(
     shared_arena: ArenaProcess, tmp_path: Path
 ) -> None:
-    told = hybrid(
+    failed = hybrid(
         "experiment", "run", "shift", "--out", str(tmp_path / "out"),
         "--data-dir", str(shared_arena.folder),
     )  # fmt: skip
-    assert told.returncode == 1
-    assert "frozen_forest not deployed" in told.stderr
-    assert "--add services.scheduler.frozen:FrozenForest" in told.stderr
+    assert failed.returncode == 1
+    assert "frozen_forest not deployed" in failed.stderr
+    assert "--add services.scheduler.frozen_forest:FrozenForest" in failed.stderr
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1800)  # some forty runs and six reports
+@pytest.mark.timeout(3600)  # some forty runs and six reports
 def test_every_built_in_experiment_makes_its_report(tmp_path: Path) -> None:
     arena = ArenaProcess(
-        tmp_path / "data", "--idle", "--add", "services.scheduler.frozen:FrozenForest"
+        tmp_path / "data", "--idle", "--add", "services.scheduler.frozen_forest:FrozenForest"
     )
     try:
         for name in experiments.built_in():
@@ -140,7 +132,7 @@ def test_every_built_in_experiment_makes_its_report(tmp_path: Path) -> None:
             folder = tmp_path / name
             made = hybrid(
                 "experiment", "run", name, "--tasks", tasks, "--seeds", "2", "--pace", "max",
-                "--out", str(folder), "--data-dir", str(arena.folder), "--json", timeout=600,
+                "--out", str(folder), "--data-dir", str(arena.folder), "--json", timeout=1200,
             )  # fmt: skip
             assert made.returncode == 0, made.stderr
             assert all((folder / f"report.{end}").stat().st_size for end in ("html", "pdf"))

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.counting import once
 from tests.e2e.arena import QUICK, ArenaProcess
-
-pytestmark = pytest.mark.timeout(400)
+from tests.waiting import until
 
 COMPETITORS = ("oracle", "greedy", "hybrid_ml", "rl_agent")
 
@@ -38,14 +35,6 @@ def versions(arena: ArenaProcess, run: str, name: str) -> list[int]:
     return [row["version"] for row in rows]
 
 
-def until(condition: Callable[[], bool], timeout: float = 150) -> None:
-    """Poll now and then: the learners need the machine."""
-    deadline = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < deadline, f"not reached in {timeout} s"
-        time.sleep(0.5)
-
-
 def test_learned_schedulers_beat_the_rule_from_the_first_task_on(arena: ArenaProcess) -> None:
     run = arena.start_run(tasks=4000, pace=1000, seed=31, schedulers=COMPETITORS, learning=QUICK)
     arena.complete(run)
@@ -61,23 +50,22 @@ def test_learned_schedulers_beat_the_rule_from_the_first_task_on(arena: ArenaPro
 
 
 @pytest.mark.long
-def test_killing_trainer_and_workers_loses_nothing_and_versions_go_on(
-    arena: ArenaProcess,
-) -> None:
+def test_killing_trainer_and_workers_loses_nothing_and_versions_go_on(arena: ArenaProcess) -> None:
     run = arena.start_run(pace=250, seed=32, schedulers=COMPETITORS, learning=QUICK)
     arena.wait_for(run, lambda status: status["tasks_processed"] > 800)
     before = {name: max(versions(arena, run, name)) for name in ("hybrid_ml", "rl_agent")}
     arena.kill("services.trainer")
     arena.kill_worker("rl_agent")
     arena.kill_worker("hybrid_ml")
-    until(lambda: all(max(versions(arena, run, name)) > before[name] for name in before))
+    until(
+        lambda: all(max(versions(arena, run, name)) > before[name] for name in before),
+        "newer models",
+        every=0.5,
+    )
     # Paused, not stopped: of an active run it is known how many tasks were sent.
-    arena.http.post("/api/simulation/pause", params={"run": run})
-    arena.wait_for(run, lambda s: s["state"] == "paused")
-    time.sleep(1)  # a batch that was on its way when the pause came
-    stopped = arena.wait_for(run, lambda s: s["tasks_processed"] == s["tasks_sent"])
+    sent = arena.pause(run)["tasks_sent"]
     arena.http.post("/api/simulation/stop", params={"run": run})
-    assert arena.counted(run) == once(stopped["tasks_sent"], COMPETITORS)
+    assert arena.counted(run) == once(sent, COMPETITORS)
     for name in ("hybrid_ml", "rl_agent"):
         shipped = versions(arena, run, name)
         assert shipped == list(range(1, len(shipped) + 1))
@@ -85,10 +73,7 @@ def test_killing_trainer_and_workers_loses_nothing_and_versions_go_on(
 
 def test_a_cold_start_falls_back_to_greedy_until_the_first_model(arena: ArenaProcess) -> None:
     run = arena.start_run(
-        pace=100,
-        seed=33,
-        schedulers=COMPETITORS,
-        learning={**QUICK, "pretrain_tasks": 0},
+        pace=100, seed=33, schedulers=COMPETITORS, learning={**QUICK, "pretrain_tasks": 0}
     )
 
     def decisions() -> list[dict[str, Any]]:
@@ -100,7 +85,7 @@ def test_a_cold_start_falls_back_to_greedy_until_the_first_model(arena: ArenaPro
             f"WHERE run = '{run}' AND scheduler IN ('hybrid_ml', 'rl_agent') GROUP BY scheduler"
         )
 
-    until(lambda: [row["warm"] > 0 for row in decisions()] == [True, True])
+    until(lambda: [row["warm"] > 0 for row in decisions()] == [True, True], every=0.5)
     arena.http.post("/api/simulation/stop", params={"run": run})
     for row in decisions():
         assert row["cold"] > 0

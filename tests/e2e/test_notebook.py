@@ -10,7 +10,7 @@ import nbformat
 import pytest
 from nbclient.exceptions import CellExecutionError
 
-from services.cli.client import settings_of
+from services.cli.settings import settings_of
 from shared.store.client import Store
 from tests.e2e.arena import RULES, ArenaProcess
 from tests.e2e.notebook import NOTEBOOK, environment, executed, running
@@ -61,9 +61,9 @@ def test_an_arena_without_a_run_gives_a_sentence_and_no_stack_trace(
     store.migrate()
     store.close()
     env = environment(shared_arena) | {"HYBRID_CLICKHOUSE_DATABASE": "without_runs"}
-    said = stopped_by(env, tmp_path)
-    assert said.startswith("There is no completed run yet. Make one with `hybrid run start")
-    assert "\n" not in said
+    sentence = stopped_by(env, tmp_path)
+    assert sentence.startswith("There is no completed run yet. Make one with `hybrid run start")
+    assert "\n" not in sentence
 
 
 def test_every_cell_runs_and_the_figures_are_those_of_clickhouse(
@@ -97,7 +97,6 @@ def test_every_cell_runs_and_the_figures_are_those_of_clickhouse(
         f"WHERE run = '{run}' AND name = 'rl_agent'"
     )
     shipped = re.search(r"^rl_agent +(\d+) shipped", text, re.MULTILINE)
-    assert shipped is not None
     assert int(shipped[1]) == made["shipped"]
 
 
@@ -109,8 +108,8 @@ def test_it_finds_the_arena_of_a_folder_above_and_a_run_without_oracle_or_learne
     (tmp_path / ".hybrid").symlink_to(shared_arena.folder)
     below = tmp_path / "notebooks"
     below.mkdir()
-    told = environment(shared_arena, run)
-    env = {key: told[key] for key in told if not key.startswith("HYBRID_CLICKHOUSE")}
+    complete = environment(shared_arena, run)
+    env = {key: complete[key] for key in complete if not key.startswith("HYBRID_CLICKHOUSE")}
     text = printed(executed(env, below))
     assert f"run {run}: completed, 7 tasks" in text
     assert "The Oracle did not compete in this run" in text

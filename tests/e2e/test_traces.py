@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 from tests.counting import once
 from tests.e2e.arena import HYBRID, ArenaProcess, hybrid
+from tests.waiting import PATIENCE, until
 
 SAMPLES = Path(__file__).parents[2] / "docs" / "traces"
 TASKS = 6000
@@ -52,12 +54,27 @@ def replaying(arena: ArenaProcess, *arguments: str | Path) -> Iterator[subproces
 
 def some_sent(arena: ArenaProcess, name: str, more_than: int) -> str:
     """The run of a replay, once it has so many tasks."""
-    found: list[str] = []
-    while not found:
+
+    def started() -> list[str]:
         runs = arena.http.get("/api/runs").json()
-        found = [run["run"] for run in runs if run["name"].startswith(name)]
-    arena.wait_for(found[0], lambda status: status["tasks_sent"] > more_than)
-    return found[0]
+        return [run["run"] for run in runs if run["name"].startswith(name)]
+
+    (run,) = until(started)
+    arena.wait_for(run, lambda status: status["tasks_sent"] > more_than)
+    return run
+
+
+def settled_tasks_sent(arena: ArenaProcess, run: str) -> int:
+    """Once it does not change any more. The gateway answers from a cache for a second."""
+    counts: list[int] = []
+
+    def settled() -> bool:
+        counts.append(arena.status(run)["tasks_sent"])
+        time.sleep(1.5)
+        return counts[-1:] == counts[-2:-1]
+
+    until(settled)
+    return counts[-1]
 
 
 def replay(arena: ArenaProcess, path: Path, *options: str) -> dict[str, Any]:
@@ -77,17 +94,17 @@ def test_a_killed_replay_goes_on_where_it_was_and_no_task_is_lost_or_doubled(
     with replaying(arena, long_trace, "--schedulers", "greedy,oracle", *slowly) as process:
         run = some_sent(arena, "long.csv", more_than=100)
         process.kill()
-        assert process.wait(10) == -signal.SIGKILL
+        assert process.wait(PATIENCE) == -signal.SIGKILL
     killed_at = arena.status(run)["tasks_sent"]
     with replaying(arena, long_trace, "--resume", run, *slowly) as process:
         # More than what the killed one had on its way, so that it is this one that sends.
         some_sent(arena, "long.csv", more_than=killed_at + 300)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert f"--resume {run}" in errors
     assert "Traceback" not in errors
-    stopped_at = arena.status(run)["tasks_sent"]
+    stopped_at = settled_tasks_sent(arena, run)
     assert killed_at < stopped_at < TASKS
 
     found = replay(arena, long_trace, "--resume", run)

@@ -1,4 +1,4 @@
-"""What the README teaches works as it stands there."""
+"""The tutorial of the README works as printed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from shared.spec import RunSpec
-from tests.e2e.arena import LEARNERS, RULES, hybrid
+from shared.domain.schedulers import BUILT_IN, LEARNERS
+from shared.domain.spec import RunSpec
+from tests.e2e.arena import RULES, hybrid
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 MINE = "transfer_aware"
@@ -19,14 +20,13 @@ MINE = "transfer_aware"
 
 @pytest.fixture(scope="module")
 def summary(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What its command prints, with its scheduler."""
+    """The output of the tutorial's command with the tutorial's scheduler."""
     folder = tmp_path_factory.mktemp("tutorial")
     found = re.search(r"<!-- tutorial: (\S+) -->\n```python\n(.*?)```", README, re.S)
-    assert found is not None
     (folder / found[1]).write_text(found[2])
     command = f"hybrid up --add {found[1]} --tasks 2000 --pace max --exit"
     assert command in README
-    # Whoever has set a token needs it here too.
+    # A token in the environment must not break it.
     token = {"HYBRID_GATEWAY_TOKEN": "s3cret"}
     done = hybrid(*command.split()[1:], "--json", "--auto-ports", cwd=folder, env=token)
     assert done.returncode == 0, done.stderr
@@ -45,7 +45,7 @@ def test_the_tutorials_scheduler_joins_the_race(summary: dict[str, Any]) -> None
 def test_up_exit_json_prints_one_object_that_sums_the_run_up(summary: dict[str, Any]) -> None:
     assert summary["tasks"] == 2000
     assert summary["tasks_per_s"] == pytest.approx(2000 / summary["seconds"], rel=0.01)
-    assert set(summary["schedulers"]) == {*RULES, *LEARNERS, MINE}
+    assert set(summary["schedulers"]) == {*BUILT_IN, MINE}
     for name, row in summary["schedulers"].items():
         learned = {"models", "vs_oracle_last"} if name in LEARNERS else set()
         assert set(row) - learned == {

@@ -21,7 +21,7 @@ def announce() -> None:
     print(f"\nFUZZ_SEED={SEED} FUZZ_MESSAGES={MESSAGES}")
 
 
-def tell(what: str, counts: Mapping[str, int]) -> None:
+def report(what: str, counts: Mapping[str, int]) -> None:
     """What was sent in the end, as one line of JSON."""
     total = sum(counts.values())
     print(json.dumps({"fuzz": what, "seed": SEED, "total": total, "sent": dict(counts)}))

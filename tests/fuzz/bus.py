@@ -9,7 +9,7 @@ What a message becomes:
 - `rejected.*` is where garbage belongs, and nobody reads it but people;
 - models are read by workers, which refuse what is not signed or does not match its hash, and say so
   in an event;
-- a roll call is answered whatever it says; who asks for a rollback is told what is wrong.
+- a roll call is answered whatever it says, a wrong request for a rollback with an error.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from random import Random
 
 from nats.aio.client import Client
 
-from shared import models, signing, subjects
+from shared.domain.schedulers import FOREST
 from shared.errors import ModelRefused
-from shared.events import Event
-from shared.models import FOREST, MANIFEST, SIGNATURE
+from shared.messages import models, signatures, subjects
+from shared.messages.events import Event
+from shared.messages.models import MANIFEST, SIGNATURE
 from tests.fuzz.mutate import headers, is_readable, mutated
+from tests.waiting import PATIENCE
 
 # Where letters come from, by the first token of a subject.
 STREAMS = {
@@ -36,14 +38,14 @@ STREAMS = {
     "events": subjects.EVENTS,
     "$KV": subjects.RUNS_STREAM,
 }
-STRANGER = "nobody-knows"  # a run that is in no book
+STRANGER = "nobody-knows"  # a run that does not exist
 STRANGERS_KEY = "01" * 32
 KEPT = 100  # readable forgeries of decisions: a batch that never comes due waits for ever
 
 
 @dataclass
 class Seeds:
-    """Messages that would be fine, of the run that is watched and of one that was stopped."""
+    """Valid messages of the watched run and of a stopped one."""
 
     live: str
     stopped: str
@@ -65,7 +67,7 @@ class Sent:
 
 
 class Bombardment:
-    """As many messages on each subject as asked for, from one seed."""
+    """As many messages on each subject as wanted, from one seed."""
 
     def __init__(self, seeds: Seeds, seed: int) -> None:
         self._seeds = seeds
@@ -74,7 +76,7 @@ class Bombardment:
         self.forged: set[str] = set()  # hashes of models for the worker of the run that is watched
 
     def stream_messages(self, count: int) -> Iterator[tuple[str, bytes, dict[str, str] | None]]:
-        """For the streams that services read: what a reader must put aside, or may take."""
+        """For the streams that services read: unreadable messages, and readable forgeries."""
         for kind in ("tasks", "decisions", "results"):
             for _ in range(count):
                 yield self._batch(kind)
@@ -86,8 +88,8 @@ class Bombardment:
     def model_messages(self, count: int) -> Iterator[tuple[str, bytes, dict[str, str] | None]]:
         """A shipped model with its manifest, its signature or its body changed."""
         given = self._seeds
-        public_key = signing.public_key(given.key)
-        signature = signing.sign(given.key, given.manifest)
+        public_key = signatures.public_key(given.key)
+        signature = signatures.sign(given.key, given.manifest)
         while self.sent.unreadable["models"] < count:
             run = self._random.choice((given.live, given.live, given.live, "x"))
             subject = subjects.model(run, self._random.choice((FOREST, FOREST, "rl_agent", "x")))
@@ -100,34 +102,34 @@ class Bombardment:
             elif what == "all":  # nothing is wrong with it but who made it
                 newer = {"version": self._random.randint(2, 10**6)}
                 manifest = json.dumps(json.loads(manifest) | newer)
-                signed = self._random.choice((signed, signing.sign(STRANGERS_KEY, manifest), ""))
+                signed = self._random.choice((signed, signatures.sign(STRANGERS_KEY, manifest), ""))
             else:
                 manifest = self._text(manifest)
                 if what == "signed manifest":  # so that it is looked at
-                    signed = signing.sign(given.key, manifest)
+                    signed = signatures.sign(given.key, manifest)
             forged = {MANIFEST: manifest, SIGNATURE: signed}
             try:
-                models.read(subject, forged, body, public_key=public_key)
+                models.read_model(subject, forged, body, public_key=public_key)
             except ModelRefused:
                 _, _, more = self._note(subject, body, readable=False)
                 if subject == subjects.model(given.live, FOREST):
                     self.forged.add(models.digest(body))
                 yield subject, body, {**(more or {}), **forged}
 
-    def _text(self, said: str) -> str:
-        """Changed, and still fit for a header, which ends with its line."""
-        text = mutated(said.encode(), self._random).decode(errors="replace")
+    def _text(self, original: str) -> str:
+        """Changed, but still valid in a header: one line of printable characters."""
+        text = mutated(original.encode(), self._random).decode(errors="replace")
         return "".join(letter if letter.isprintable() else "?" for letter in text).strip()
 
     def other_messages(self, count: int) -> Iterator[tuple[str, bytes, dict[str, str] | None]]:
-        """For everybody else."""
+        """For subjects that are no stream of the data plane."""
         for number in range(count):
             body = mutated(b"a dead letter", self._random)
             yield self._note(f"rejected.x{number % 5}", body, readable=False)
         for subject in (subjects.ROLL_CALL, subjects.ROLLBACK):
-            asked = b'{"run": "x", "name": "hybrid_ml", "version": 1}'
+            request = b'{"run": "x", "name": "hybrid_ml", "version": 1}'
             for _ in range(count):
-                yield self._note(subject, mutated(asked, self._random), readable=False)
+                yield self._note(subject, mutated(request, self._random), readable=False)
 
     def _note(
         self, subject: str, body: bytes, *, readable: bool
@@ -156,7 +158,7 @@ class Bombardment:
         return self._note("events.fuzz", body, readable=_is_event(body))
 
     def _record(self, number: int) -> tuple[str, bytes, dict[str, str] | None]:
-        """On keys of its own: what is on a run's key is the run."""
+        """On other keys than those of real runs."""
         body = mutated(self._seeds.record, self._random)
         deletes = self._random.random() < 0.1  # says so: what else it says is not read
         subject = f"$KV.{subjects.RUNS_BUCKET}.x{number}"
@@ -176,10 +178,10 @@ def _is_event(body: bytes) -> bool:
 async def publish_all(
     client: Client, messages: Iterator[tuple[str, bytes, dict[str, str] | None]]
 ) -> None:
-    """Without waiting for each: a flood."""
-    for place, (subject, body, said) in enumerate(messages):
+    """Without waiting for an answer to each."""
+    for place, (subject, body, given) in enumerate(messages):
         reply = client.new_inbox() if subject.startswith("arena.") else ""
-        await client.publish(subject, body, reply=reply, headers=said)
+        await client.publish(subject, body, reply=reply, headers=given)
         if place % 100 == 99:
-            await client.flush(30)
-    await client.flush(30)
+            await client.flush(int(PATIENCE))
+    await client.flush(int(PATIENCE))

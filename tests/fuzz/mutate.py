@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from shared import batches
 from shared.errors import TooNew, Unreadable
+from shared.messages import batches
 
 HUGE = (2**31, 2**63 - 1, 2**63, -(2**63), 10**400, -1, 0, 1e308, -0.0)
 STRANGE: tuple[Any, ...] = (
@@ -99,10 +99,10 @@ def _change_envelope(body: bytes, random: Random) -> bytes:
             rows = reader.read_next_batch()
         rows.validate(full=True)
         envelope = json.loads((rows.schema.metadata or {}).get(b"envelope", b"null"))
-        said = json.dumps(_changed(envelope, random))
+        changed = json.dumps(_changed(envelope, random))
     except (pa.ArrowException, StopIteration, OSError, ValueError, RecursionError):
         return _flip(body, random)
-    return _written(rows.replace_schema_metadata({"envelope": said}))
+    return _written(rows.replace_schema_metadata({"envelope": changed}))
 
 
 def _change_column(body: bytes, random: Random) -> bytes:
@@ -169,8 +169,8 @@ WAYS = (
 def headers(random: Random) -> dict[str, str] | None:
     """None mostly; else such as a message of ours has, or one that NATS itself gives a meaning.
 
-    Left out: headers with which NATS is told to delete (Nats-Rollup) or not to store
-    (Nats-Expected-...): it obeys everybody who may publish.
+    Not those that make NATS delete (Nats-Rollup) or refuse a message (Nats-Expected-...): it does
+    so for everybody who may publish.
     """
     if random.random() < 0.7:
         return None
@@ -196,7 +196,7 @@ def headers(random: Random) -> dict[str, str] | None:
 
 
 def is_readable(body: bytes, subject: str) -> bool:
-    """What claims to be of a newer version is left alone as if it could be read."""
+    """A message of a newer format counts as readable: services leave it alone."""
     try:
         batches.decode(body, subject)
     except TooNew:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import operator
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +26,18 @@ import services.recorder.app
 import services.scheduler.app
 import services.simulator.app
 import services.trainer.app
-from shared import batches, subjects
-from shared.batches import Batch
-from shared.bus import Bus
-from shared.runs import RunBook, RunRecord, RunState
-from shared.service import Service
-from shared.settings import Settings
-from shared.spec import RunSpec
+from shared.bus.client import Bus
+from shared.bus.run_book import RunBook
+from shared.bus.service import Service
+from shared.domain.spec import RunSpec
+from shared.messages import batches, subjects
+from shared.messages.batches import Batch
+from shared.messages.runs import RunRecord, RunState
+from shared.runtime.settings import Settings
 from shared.store.client import Store
 from tests.integration.clickhouse_server import ROOT
 from tests.integration.nats_server import password_of
+from tests.waiting import PATIENCE
 
 MAKERS: dict[str, Callable[[Settings], Service]] = {
     "generator": services.generator.app.make,
@@ -44,42 +49,57 @@ MAKERS: dict[str, Callable[[Settings], Service]] = {
 
 
 async def eventually(
-    look: Callable[[], Awaitable[Any]], what: str = "", *, seconds: float = 120
+    read: Callable[[], Any],
+    what: str = "",
+    *,
+    equals: Any = None,
+    accept: Callable[[Any], Any] = bool,
+    seconds: float = PATIENCE,
 ) -> Any:
-    """Look until there is something to see; what is seen last is shown when time is up."""
+    """The first value that is true, or equal to the one given, or accepted."""
+    if equals is not None:
+        accept = partial(operator.eq, equals)
     deadline = time.monotonic() + seconds
     while True:
-        seen = await look()
-        if seen:
-            return seen
-        assert time.monotonic() < deadline, f"{what or look.__qualname__}: never, last {seen!r}"
+        value = read()
+        if inspect.isawaitable(value):
+            value = await value
+        if accept(value):
+            return value
+        assert time.monotonic() < deadline, (
+            f"{what or read.__qualname__}: not in {seconds:.0f} s: {value!r}"
+        )
         await asyncio.sleep(0.02)
 
 
-async def unchanged(look: Callable[[], Awaitable[Any]], *, seconds: float = 0.5) -> Any:
-    """What is seen, once it has stayed the same for a while."""
-    seen = await look()
-    since = start = time.monotonic()
-    while time.monotonic() - since < seconds:
-        assert time.monotonic() - start < 120, f"never comes to rest: {seen!r}"
+async def unchanged(read: Callable[[], Awaitable[Any]], *, seconds: float = 0.5) -> Any:
+    """The value, once it has stayed the same for that long and for thirty reads.
+
+    On a busy machine the services are slow, and so are the reads.
+    """
+    start = time.monotonic()
+    since, reads, value = start, 0, await read()
+    while reads < 30 or time.monotonic() - since < seconds:
+        assert time.monotonic() - start < PATIENCE, f"it goes on changing: {value!r}"
         await asyncio.sleep(0.02)
-        if (now := await look()) != seen:
-            seen, since = now, time.monotonic()
-    return seen
+        reads += 1
+        if (newest := await read()) != value:
+            since, reads, value = time.monotonic(), 0, newest
+    return value
 
 
 class Arena:
     def __init__(self, settings: Settings, bus: Bus) -> None:
         self.settings = settings
         self.bus = bus
-        self.runs = RunBook(bus.stream)
+        self.runs = RunBook(bus.jetstream)
         self._services: list[Service] = []
         self._processes: list[subprocess.Popen[bytes]] = []
         self._store: Store | None = None
 
     @property
-    def stream(self) -> JetStreamContext:
-        return self.bus.stream
+    def jetstream(self) -> JetStreamContext:
+        return self.bus.jetstream
 
     @property
     def store(self) -> Store:
@@ -121,7 +141,7 @@ class Arena:
     async def close(self) -> None:
         for process in self._processes:
             process.kill()
-            process.wait(10)
+            process.wait(PATIENCE)
         if self._services:
             await self.stop()
         if self._store is not None:
@@ -133,17 +153,15 @@ class Arena:
     async def state(self, run: RunRecord) -> RunState:
         return (await self.runs.get(run.run)).state
 
-    async def completed(self, run: RunRecord, *, seconds: float = 60) -> None:
-        async def look() -> bool:
-            return await self.state(run) == RunState.COMPLETED
-
-        await eventually(look, f"run {run.run} completed", seconds=seconds)
+    async def completed(self, run: RunRecord, *, seconds: float = PATIENCE) -> None:
+        what = f"run {run.run} completed"
+        await eventually(lambda: self.state(run), what, equals=RunState.COMPLETED, seconds=seconds)
 
     async def count(self, stream: str) -> int:
-        return int((await self.stream.stream_info(stream)).state.messages)
+        return int((await self.jetstream.stream_info(stream)).state.messages)
 
     async def count_of(self, stream: str, subject: str) -> int:
-        info = await self.stream.stream_info(stream, subjects_filter=subject)
+        info = await self.jetstream.stream_info(stream, subjects_filter=subject)
         return sum((info.state.subjects or {}).values())
 
     async def messages(self, stream: str, subject: str = ">") -> list[Any]:
@@ -151,7 +169,7 @@ class Arena:
         found, sequence = [], 1
         while True:
             try:
-                message = await self.stream.get_msg(
+                message = await self.jetstream.get_msg(
                     stream, seq=sequence, subject=subject, next=True
                 )
             except NotFoundError:
@@ -169,11 +187,10 @@ class Arena:
     async def tasks_sent(self, run: RunRecord) -> int:
         """How many tasks the stream's last message says were generated."""
         try:
-            last = await self.stream.get_last_msg(subjects.TASKS, subjects.tasks(run.run))
+            last = await self.jetstream.get_last_msg(subjects.TASKS, subjects.tasks(run.run))
         except NotFoundError:
             return 0
         state = batches.decode(last.data or b"", subjects.tasks(run.run)).envelope.state
-        assert state is not None
         return int(state["cursor"]["generated"])
 
     async def events(self, kind: str) -> list[str]:
@@ -185,8 +202,8 @@ class Arena:
         return [message.headers for message in await self.messages(subjects.REJECTED)]
 
     async def publish_raw(self, subject: str, body: bytes) -> int:
-        """As somebody would who knows nothing of our bus but its address."""
-        return int((await self.stream.publish(subject, body)).seq)
+        """As a client would that knows only the address of NATS."""
+        return int((await self.jetstream.publish(subject, body)).seq)
 
 
 def as_user(user: str, settings: Settings) -> Settings:
@@ -201,8 +218,8 @@ def rows_of(found: list[Batch]) -> pa.Table:
 
 
 async def connect(settings: Settings, name: str = "test") -> Bus:
-    """To a NATS whose streams may have to be made."""
-    bus = Bus(settings, name, CollectorRegistry(), keeps_streams=True)
+    """To a NATS whose streams may not exist yet."""
+    bus = Bus(settings, name, CollectorRegistry(), creates_streams=True)
     await bus.connect()
     return bus
 
@@ -211,7 +228,6 @@ async def wipe(client: Client) -> None:
     """An empty NATS: no streams, so no buckets and no consumers either."""
     stream = client.jetstream()
     for info in await stream.streams_info():
-        assert info.config.name is not None
         await stream.delete_stream(info.config.name)
 
 
@@ -224,12 +240,12 @@ def _plain(value: Any) -> str:
 
 
 def policy_file(folder: Path, name: str, body: str) -> str:
-    """A policy of one's own, as a person would write it; returns what HYBRID_POLICY is set to."""
+    """A policy file as a user would write it; returns the value for HYBRID_POLICY."""
     path = folder / f"{name}.py"
     path.write_text(
         "import numpy as np\n"
         "from services.scheduler.policy import Policy\n"
-        "from shared.tasks import Decisions\n\n\n"
+        "from shared.domain.tasks import Decisions\n\n\n"
         f"class Own(Policy):\n    name = {name!r}\n\n"
         f"    def decide(self, tasks, spec):\n        {body}\n"
     )

@@ -14,6 +14,8 @@ from typing import Any
 import clickhouse_connect
 from clickhouse_connect.driver.client import Client
 
+from tests.waiting import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[2]
 WRITER_PASSWORD = "w'ri\\ter"
 ANALYST_PASSWORD = "looking"
@@ -38,11 +40,11 @@ class Server:
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(PATIENCE)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        return self.process.wait(30)
+        return self.process.wait(PATIENCE)
 
 
 def command(path: Path, *options: str) -> list[str]:
@@ -69,7 +71,6 @@ def running(path: Path, *options: str, **variables: str) -> Iterator[Server]:
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stderr is not None
     try:
         # Printed once the engine is up; the socket takes connections right after.
         ready = process.stderr.readline()
@@ -83,5 +84,5 @@ def running(path: Path, *options: str, **variables: str) -> Iterator[Server]:
                 process.wait(15)
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.wait(10)
+                process.wait(PATIENCE)
         process.stderr.close()

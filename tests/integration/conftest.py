@@ -9,17 +9,18 @@ import nats
 import pytest
 from pydantic import SecretStr
 
-from services.gateway import intake
-from services.generator import app as generator
-from services.generator import emitter
-from services.simulator import app as simulator
-from shared import service
-from shared.bus import Bus
-from shared.settings import Settings
+from services.gateway.tasks import bulk
+from services.generator import emitter, generator
+from services.simulator import assignment
+from shared.bus import service
+from shared.bus.client import Bus
+from shared.messages.runs import RunRecord
+from shared.runtime.settings import Settings
 from tests.integration import clickhouse_server, nats_server
 from tests.integration.arena import Arena, connect, wipe
 from tests.integration.gateway import serving
 from tests.integration.nats_server import NatsServer
+from tests.integration.partitions import SPEC
 
 _databases = itertools.count()
 
@@ -37,7 +38,7 @@ def clickhouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clickhouse_
 
 
 def settings_for(nats_url: str, clickhouse_url: str = "http://127.0.0.1:1") -> Settings:
-    """As in production, only less patient, and with small batches."""
+    """As in production, with shorter timeouts and smaller batches."""
     return Settings(
         nats_url=nats_url,
         nats_user=nats_server.USER,
@@ -58,11 +59,11 @@ def settings_for(nats_url: str, clickhouse_url: str = "http://127.0.0.1:1") -> S
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is a constant because nobody needs to change it, but would make tests slow."""
+    """Shorter intervals for what is a constant in production."""
     monkeypatch.setattr(generator, "TRIM_SECONDS", 0.1)
     monkeypatch.setattr(generator, "COMPLETE_SECONDS", 0.05)
     monkeypatch.setattr(emitter, "STANDBY_SECONDS", 0.1)
-    monkeypatch.setattr(simulator, "SHARE_INTERVAL", 0.5)
+    monkeypatch.setattr(assignment, "REBALANCE_SECONDS", 0.5)
     monkeypatch.setattr(service, "CHECK_SECONDS", 0.1)
 
 
@@ -91,17 +92,8 @@ async def bus(settings: Settings) -> AsyncIterator[Bus]:
 
 
 @pytest.fixture
-async def arena(impatient: None, settings: Settings, bus: Bus) -> AsyncIterator[Arena]:
-    """Services without a ClickHouse."""
-    arena = Arena(settings, bus)
-    await arena.runs.open()
-    yield arena
-    await arena.close()
-
-
-@pytest.fixture
-async def full_arena(impatient: None, stored: Settings, bus: Bus) -> AsyncIterator[Arena]:
-    """Services with a ClickHouse."""
+async def arena(impatient: None, stored: Settings, bus: Bus) -> AsyncIterator[Arena]:
+    """No services yet; the test starts them."""
     arena = Arena(stored, bus)
     await arena.runs.open()
     yield arena
@@ -109,17 +101,22 @@ async def full_arena(impatient: None, stored: Settings, bus: Bus) -> AsyncIterat
 
 
 @pytest.fixture
-async def http(full_arena: Arena) -> AsyncIterator[httpx.AsyncClient]:
+async def run(arena: Arena) -> RunRecord:
+    return await arena.run(**SPEC)
+
+
+@pytest.fixture
+async def http(arena: Arena) -> AsyncIterator[httpx.AsyncClient]:
     """A gateway with a recorder behind it; workers as the test starts them."""
-    await full_arena.start("recorder")
-    async with serving(full_arena.settings) as client:
+    await arena.start("recorder")
+    async with serving(arena.settings) as client:
         yield client
 
 
 @pytest.fixture
 async def submitting(
-    full_arena: Arena, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    arena: Arena, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`greedy` is there for runs that take tasks; a gateway that cannot take them soon says so."""
-    monkeypatch.setattr(intake, "HOLD_SECONDS", 0.2)
-    await full_arena.schedulers("greedy")
+    """A worker of greedy for submitted runs; a full arena refuses tasks without a long wait."""
+    monkeypatch.setattr(bulk, "HOLD_SECONDS", 0.2)
+    await arena.schedulers("greedy")

@@ -14,9 +14,10 @@ import httpx
 import uvicorn
 
 import services.gateway.app
-from services.gateway.serving import OPTIONS
-from shared.settings import Settings
+from services.gateway.http.server import OPTIONS
+from shared.runtime.settings import Settings
 from tests.integration.arena import Arena, as_user, eventually
+from tests.waiting import PATIENCE
 
 # A run that takes what is sent to it, and makes nothing.
 SUBMITTED = {"workload": {"source": "submitted"}, "schedulers": ["greedy"]}
@@ -42,14 +43,10 @@ async def serving(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         work = asyncio.create_task(server.serve(sockets=[listening]))
-
-        async def started() -> bool:
-            return server.started or work.done()
-
-        await eventually(started)
+        await eventually(lambda: server.started or work.done())
         try:
             address = f"http://127.0.0.1:{port}"
-            async with httpx.AsyncClient(base_url=address, timeout=30) as client:
+            async with httpx.AsyncClient(base_url=address, timeout=PATIENCE) as client:
                 yield client
         finally:
             server.should_exit = True

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from deploy.local.arena import Ports
-from deploy.local.certificates import Certificates
+from deploy.local.arena import Certificates, Ports
 from deploy.local.nats import program, route_variables
 from deploy.nats.permissions import USERS, password_variables, users_conf
 from deploy.nats.server import TLS, cluster_section, server_conf
+from tests.waiting import PATIENCE
 
 # Of a user without limits beside the arena's own, whose passwords are made of their names.
 USER, PASSWORD = "tester", "p@ss:word/ö"
@@ -30,7 +30,7 @@ def _with_tester(conf: str) -> str:
 
 
 def free_port() -> int:
-    """One that no connection of another test is given while its server is down."""
+    """A port that the system gives to no connection of another test while its server is down."""
     return Ports.free().nats
 
 
@@ -44,7 +44,7 @@ class NatsServer:
         routes: Sequence[int] = (),
         shown: Certificates | None = None,
     ) -> None:
-        """With routes it is that number of a cluster's nodes; with certificates it speaks TLS."""
+        """With routes a node of a cluster, with certificates a server that speaks TLS."""
         self.port = port
         self._folder = folder
         self._number = number
@@ -76,11 +76,9 @@ class NatsServer:
         variables = password_variables(passwords) | route_variables("secret", self._routes)
         with (self._folder / "nats.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [program(), "-c", str(config)],
-                stderr=log,
-                env={**os.environ, **variables},
+                [program(), "-c", str(config)], stderr=log, env={**os.environ, **variables}
             )
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             try:
                 socket.create_connection(("127.0.0.1", self.port), 1).close()
@@ -91,10 +89,10 @@ class NatsServer:
         raise AssertionError("NATS does not start")
 
     def kill(self) -> None:
-        """As a power switch would: no goodbye."""
+        """kill -9."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait(10)
+            self._process.wait(PATIENCE)
             self._process = None
 
 

@@ -17,11 +17,12 @@ import nats
 from nats.aio.client import Client
 from nats.js.api import ConsumerConfig
 
-from shared.subjects import inbox
+from shared.messages.subjects import inbox
 from tests.integration import nats_server
 from tests.integration.arena import connect
 from tests.integration.conftest import settings_for
 from tests.integration.nats_server import NatsServer, password_of
+from tests.waiting import PATIENCE
 
 SERVICES = {"generator", "scheduler", "simulator", "trainer", "recorder", "gateway"}
 EVERYBODY = SERVICES | {"admin"}
@@ -29,7 +30,7 @@ NOBODY: set[str] = set()
 KEEPER = {"generator"}
 FEEDERS = {"generator", "gateway"}
 
-# Who may say something there. The gateway replays dead letters where they came from.
+# Who may publish there. The gateway replays dead letters where they came from.
 PUBLISH = {
     "tasks.r1": {"generator", "gateway"},
     "decisions.r1.greedy": {"scheduler", "gateway"},
@@ -46,7 +47,7 @@ PUBLISH = {
     **{f"_INBOX.{user}.x": NOBODY for user in EVERYBODY},
 }
 
-# Who may listen there.
+# Who may subscribe there.
 SUBSCRIBE = {
     "tasks.*": {"admin"},
     "decisions.*.*": {"admin"},
@@ -65,7 +66,7 @@ SUBSCRIBE = {
     **{f"_INBOX.{user}.>": {user} for user in EVERYBODY},
 }
 
-# What may be asked of JetStream, and of whom.
+# Calls of JetStream and who may make them.
 STREAMS = ("TASKS", "DECISIONS", "RESULTS", "MODELS", "EVENTS", "REJECTED", "KV_runs")
 CALLS: dict[str, dict[str, set[str]]] = {
     "STREAM.INFO": dict.fromkeys(STREAMS, SERVICES),
@@ -94,10 +95,7 @@ CALLS: dict[str, dict[str, set[str]]] = {
         "REJECTED": {"gateway"},
         "KV_runs": SERVICES,
     },
-    "DIRECT.GET": {
-        "RESULTS": {"gateway"},
-        "MODELS": {"scheduler", "trainer", "gateway"},
-    },
+    "DIRECT.GET": {"RESULTS": {"gateway"}, "MODELS": {"scheduler", "trainer", "gateway"}},
     "STREAM.SNAPSHOT": {},
     "STREAM.RESTORE": {},
     "STREAM.LEADER.STEPDOWN": {},
@@ -112,7 +110,7 @@ CALLS: dict[str, dict[str, set[str]]] = {
 }
 OF_THE_WHOLE_BUS = ("INFO", "STREAM.LIST", "STREAM.NAMES", "META.LEADER.STEPDOWN")
 
-# Whose the consumers are: only they may take from them and acknowledge.
+# The owner of each consumer: only it may fetch and acknowledge.
 CONSUMERS = {
     ("TASKS", "recorder"): "recorder",
     ("TASKS", "scheduler-greedy"): "scheduler",
@@ -163,13 +161,13 @@ _REFUSAL = re.compile(r"permissions violation for (publish|subscription) to \"([
 
 
 async def make_bus(server: NatsServer) -> Client:
-    """Streams with a message each, and the consumers; gives a client that may look at them."""
+    """Streams with a message each, and the consumers; returns a client that may read them."""
     bus = await connect(settings_for(server.url))
     for subject in PUBLISH:
         if not subject.startswith(("_INBOX", "arena", "$SYS", "anything")):
-            await bus.stream.publish(subject, b"{}")
+            await bus.jetstream.publish(subject, b"{}")
     for (stream, name), _ in CONSUMERS.items():
-        await bus.stream.add_consumer(stream, ConsumerConfig(durable_name=name))
+        await bus.jetstream.add_consumer(stream, ConsumerConfig(durable_name=name))
     await bus.broker.stop()
     return await nats.connect(server.url, user=nats_server.USER, password=nats_server.PASSWORD)
 
@@ -179,14 +177,14 @@ async def refused(server: NatsServer, user: str, tried: list[Attempt]) -> set[tu
     found: set[tuple[str, str]] = set()
     # nats-py gives errors in small letters, and when it gets to it: the last one ends the wait.
     written = {attempt.subject.lower(): attempt.subject for attempt in tried}
-    all_said = asyncio.Event()
+    all_received = asyncio.Event()
 
     async def note(error: Exception) -> None:
-        said = _REFUSAL.search(str(error))
-        if said is not None and said[2] == LAST:
-            all_said.set()
-        elif said is not None:
-            found.add(("publish" if said[1] == "publish" else "subscribe", written[said[2]]))
+        refusal = _REFUSAL.search(str(error))
+        if refusal is not None and refusal[2] == LAST:
+            all_received.set()
+        elif refusal is not None:
+            found.add(("publish" if refusal[1] == "publish" else "subscribe", written[refusal[2]]))
 
     client = await nats.connect(
         server.url,
@@ -202,7 +200,7 @@ async def refused(server: NatsServer, user: str, tried: list[Attempt]) -> set[tu
         else:
             await client.subscribe(attempt.subject)
     await client.publish(LAST, b"")
-    await asyncio.wait_for(all_said.wait(), 60)
+    await asyncio.wait_for(all_received.wait(), PATIENCE)
     await client.close()
     return found
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from services.simulator.simulation import Simulation
-from shared import batches
-from shared.batches import Batch
-from shared.runs import RunRecord
-from shared.stream import Position
-from shared.tasks import Decisions
-from shared.workload import generate
+from shared.bus.task_stream import Position
+from shared.domain.tasks import Decisions
+from shared.domain.workload import generate
+from shared.messages import batches
+from shared.messages.batches import Batch
+from shared.messages.runs import RunRecord
 from tests.integration.arena import Arena
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from shared import subjects
-from shared.batches import Batch
-from shared.runs import RunRecord
+from shared.messages import subjects
+from shared.messages.batches import Batch
+from shared.messages.runs import RunRecord
 from tests.integration.arena import Arena, eventually, unchanged
 
 
@@ -13,23 +13,16 @@ async def sent(arena: Arena, run: RunRecord) -> list[Batch]:
 
 
 async def all_sent(arena: Arena, run: RunRecord, tasks: int) -> list[Batch]:
-    async def enough() -> bool:
-        return await arena.tasks_sent(run) >= tasks
-
-    await eventually(enough, f"{tasks} tasks sent")
+    await eventually(
+        lambda: arena.tasks_sent(run), f"{tasks} tasks sent", accept=lambda number: number >= tasks
+    )
     return await sent(arena, run)
 
 
 async def some_sent(arena: Arena, run: RunRecord, more_than: int = 0) -> int:
-    async def some() -> int | None:
-        number = await arena.tasks_sent(run)
-        return number if number > more_than else None
-
-    return int(await eventually(some, "some tasks sent"))
+    number = await eventually(lambda: arena.tasks_sent(run), accept=lambda sent: sent > more_than)
+    return int(number)
 
 
 async def come_to_rest(arena: Arena, run: RunRecord) -> int:
-    async def number() -> int:
-        return await arena.tasks_sent(run)
-
-    return int(await unchanged(number))
+    return int(await unchanged(lambda: arena.tasks_sent(run)))

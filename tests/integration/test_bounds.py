@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from services.gateway import bounds
-from services.gateway.bounds import Bounds
-from shared.runs import RunRecord, RunState
-from shared.spec import RunSpec
+from services.gateway.runs import detail
+from services.gateway.runs.detail import ClusterBounds
+from shared.domain.spec import RunSpec
+from shared.messages.runs import RunRecord, RunState
 from shared.store.client import Store
 from tests.integration import clickhouse_server
 from tests.integration.conftest import settings_for
@@ -35,11 +35,11 @@ def record(state: RunState = RunState.COMPLETED) -> RunRecord:
 
 def test_it_is_worked_out_for_a_complete_run(store: Store) -> None:
     # One CPU does 1 task a second, four GPUs do 10.
-    assert Bounds(store).of(record()) == pytest.approx(10.0)
+    assert ClusterBounds(store).of(record()) == pytest.approx(10.0)
 
 
 def test_it_is_worked_out_once(store: Store) -> None:
-    found = Bounds(store)
+    found = ClusterBounds(store)
     first = found.of(record())
     store.command("TRUNCATE TABLE tasks")
     assert found.of(record()) == first
@@ -47,11 +47,11 @@ def test_it_is_worked_out_once(store: Store) -> None:
 
 @pytest.mark.parametrize("state", [RunState.RUNNING, RunState.PAUSED, RunState.STOPPED])
 def test_a_run_that_is_not_complete_has_none(store: Store, state: RunState) -> None:
-    assert Bounds(store).of(record(state)) is None
+    assert ClusterBounds(store).of(record(state)) is None
 
 
 def test_a_run_too_long_to_look_at_whole_has_none(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounds, "MOST_TASKS", 109)
-    assert Bounds(store).of(record()) is None
+    monkeypatch.setattr(detail, "MOST_TASKS", 109)
+    assert ClusterBounds(store).of(record()) is None

@@ -17,16 +17,19 @@ from nats.js.api import StorageType
 from nats.js.errors import NotFoundError
 from prometheus_client import CollectorRegistry
 
-from shared import batches, subjects
-from shared.batches import Batch, Envelope
-from shared.bus import Bus
+from shared.bus import streams
+from shared.bus.client import Bus
+from shared.domain.tasks import Tasks
 from shared.errors import Conflict, Unreadable
-from shared.settings import Settings
-from shared.tasks import Tasks
+from shared.messages import batches, subjects
+from shared.messages.batches import Batch, Envelope
+from shared.messages.events import ServiceReport
+from shared.runtime.settings import Settings
 from tests.integration import nats_server
 from tests.integration.arena import Arena, connect, eventually
 from tests.integration.conftest import settings_for
 from tests.integration.nats_server import NatsServer
+from tests.waiting import PATIENCE
 
 SUBJECT = "tasks.r1"
 
@@ -43,7 +46,7 @@ def batch_of(number: int, *, count: int = 2, size: float = 100.0, state: Any = N
 
 
 async def held(bus: Bus, stream: str) -> int:
-    return int((await bus.stream.stream_info(stream)).state.messages)
+    return int((await bus.jetstream.stream_info(stream)).state.messages)
 
 
 @pytest.fixture
@@ -57,9 +60,9 @@ class LosesAnswers:
     """A connection on which the answers to the first publishes get lost."""
 
     def __init__(self, bus: Bus, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._publish = bus.stream.publish
+        self._publish = bus.jetstream.publish
         self.left = times
-        monkeypatch.setattr(bus.stream, "publish", self.publish)
+        monkeypatch.setattr(bus.jetstream, "publish", self.publish)
 
     async def publish(self, *args: Any, **options: Any) -> Any:
         answer = await self._publish(*args, **options)
@@ -108,10 +111,10 @@ async def test_a_conditional_publish_whose_answer_is_lost_succeeds(
     assert await held(bus, subjects.TASKS) == 2
 
 
-async def test_a_stored_message_is_found_although_others_have_gone_on(
+async def test_a_stored_message_is_found_although_newer_ones_follow(
     bus: Bus, other: Bus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Or whoever sent it would send it once more, behind them."""
+    """Or its publisher would publish it again, behind the newer ones."""
     loses = LosesAnswers(bus, 1, monkeypatch)
     publish = loses.publish
 
@@ -122,20 +125,20 @@ async def test_a_stored_message_is_found_although_others_have_gone_on(
             await other.publish_batch(batch_of(1), after=1)
             raise
 
-    monkeypatch.setattr(bus.stream, "publish", overtaken)
+    monkeypatch.setattr(bus.jetstream, "publish", overtaken)
     assert await bus.publish_batch(batch_of(0), after=0) == 1
     assert await held(bus, subjects.TASKS) == 2
 
 
 async def test_a_sequence_whose_messages_were_purged_is_a_conflict(bus: Bus) -> None:
     await bus.publish_batch(batch_of(0), after=0)
-    await bus.stream.purge_stream(subjects.TASKS)
+    await bus.jetstream.purge_stream(subjects.TASKS)
     with pytest.raises(Conflict):
         await bus.publish_batch(batch_of(1), after=1)
 
 
 async def test_the_last_message_of_an_empty_subject_is_none(bus: Bus) -> None:
-    assert await bus.last(SUBJECT, subjects.TASKS) is None
+    assert await bus.last_message(SUBJECT, subjects.TASKS) is None
 
 
 def with_nan() -> bytes:
@@ -158,8 +161,7 @@ async def test_garbage_behind_the_last_readable_message_moves_to_the_dead_letter
     await bus.publish_batch(batch_of(0), after=0)
     for body in garbage:
         await arena.publish_raw(SUBJECT, body)
-    last = await bus.last(SUBJECT, subjects.TASKS)
-    assert last is not None
+    last = await bus.last_message(SUBJECT, subjects.TASKS)
     assert (last.sequence, last.envelope.batch) == (1, 0)
     assert await held(bus, subjects.TASKS) == 1
     letters = await arena.messages(subjects.REJECTED)
@@ -175,9 +177,9 @@ async def test_garbage_behind_the_last_readable_message_moves_to_the_dead_letter
         await bus.publish_batch(batch_of(1, size=7.0), after=1)
 
 
-async def test_a_subject_of_nothing_but_garbage_starts_anew(arena: Arena) -> None:
+async def test_a_subject_of_nothing_but_garbage_starts_from_the_beginning(arena: Arena) -> None:
     await arena.publish_raw(SUBJECT, b"garbage")
-    assert await arena.bus.last(SUBJECT, subjects.TASKS) is None
+    assert await arena.bus.last_message(SUBJECT, subjects.TASKS) is None
     assert await arena.bus.publish_batch(batch_of(0), after=0) == 2
 
 
@@ -188,8 +190,7 @@ async def test_a_message_that_the_reader_refuses_is_garbage_too(arena: Arena) ->
 
     await arena.bus.publish_batch(batch_of(0, state={"a": 1}), after=0)
     await arena.bus.publish_batch(batch_of(1), after=1)
-    last = await arena.bus.last(SUBJECT, subjects.TASKS, check)
-    assert last is not None
+    last = await arena.bus.last_message(SUBJECT, subjects.TASKS, check)
     assert last.envelope.state == {"a": 1}
     (letter,) = await arena.dead_letters()
     assert letter["Hybrid-Reason"] == "says nothing"
@@ -210,7 +211,6 @@ async def test_a_message_rejected_by_many_is_one_dead_letter_and_one_event(
 
 async def test_garbage_of_the_largest_size_still_becomes_a_dead_letter(arena: Arena) -> None:
     client = arena.bus.broker._connection
-    assert client is not None
     largest = b"g" * client.max_payload
     await arena.publish_raw(SUBJECT, largest)
     await arena.bus.reject(SUBJECT, subjects.TASKS, 1, largest, "garbage")
@@ -228,16 +228,12 @@ async def test_a_publish_waits_for_room_in_a_full_stream(settings: Settings) -> 
             small.publish(SUBJECT, b"y" * 4000, stream=subjects.TASKS, message_id="y")
         )
         full = small._full.labels(subjects.TASKS)._value
-
-        async def refused_twice() -> bool:
-            return bool(full.get() >= 2)
-
-        await eventually(refused_twice)
+        await eventually(lambda: full.get() >= 2)
         assert not waiting.done()
         assert await held(small, subjects.TASKS) == 2  # what was accepted is still there
-        await small.stream.purge_stream(subjects.TASKS, seq=2)
-        await asyncio.wait_for(waiting, 10)
-        last = await small.stream.get_last_msg(subjects.TASKS, SUBJECT)
+        await small.jetstream.purge_stream(subjects.TASKS, seq=2)
+        await asyncio.wait_for(waiting, PATIENCE)
+        last = await small.jetstream.get_last_msg(subjects.TASKS, SUBJECT)
         assert last.data == b"y" * 4000
     finally:
         await small.broker.stop()
@@ -245,13 +241,13 @@ async def test_a_publish_waits_for_room_in_a_full_stream(settings: Settings) -> 
 
 async def test_connecting_waits_for_a_server_that_starts_later(tmp_path: Path) -> None:
     server = NatsServer(tmp_path, nats_server.free_port())
-    bus = Bus(settings_for(server.url), "test", CollectorRegistry(), keeps_streams=True)
+    bus = Bus(settings_for(server.url), "test", CollectorRegistry(), creates_streams=True)
     connecting = asyncio.create_task(bus.connect())
     done, _ = await asyncio.wait([connecting], timeout=0.3)
     assert not done
     try:
         server.start()
-        await asyncio.wait_for(connecting, 20)
+        await asyncio.wait_for(connecting, PATIENCE)
         await bus.publish(SUBJECT, b"x", stream=subjects.TASKS, message_id="1")
         assert await held(bus, subjects.TASKS) == 1
         await bus.broker.stop()
@@ -268,9 +264,8 @@ async def test_a_publish_survives_the_death_of_the_server(tmp_path: Path) -> Non
         done, _ = await asyncio.wait([publishing], timeout=0.3)
         assert not done
         server.start()
-        assert await asyncio.wait_for(publishing, 30) == 2
-        last = await bus.last(SUBJECT, subjects.TASKS)
-        assert last is not None
+        assert await asyncio.wait_for(publishing, PATIENCE) == 2
+        last = await bus.last_message(SUBJECT, subjects.TASKS)
         assert (last.envelope.batch, await held(bus, subjects.TASKS)) == (1, 2)
         await bus.broker.stop()
 
@@ -280,9 +275,9 @@ async def test_an_existing_durable_gets_a_changed_configuration(
 ) -> None:
     patient = settings.model_copy(update={"ack_wait": timedelta(seconds=77)})
     for expected, using in ((2, settings), (77, patient)):
-        durable = subjects.durable("reader", "tasks.*", using, pending=expected)
-        await bus.make_durable(subjects.TASKS, durable)
-        config = (await bus.stream.consumer_info(subjects.TASKS, "reader")).config
+        durable = streams.durable("reader", "tasks.*", using, pending=expected)
+        await bus.ensure_consumer(subjects.TASKS, durable)
+        config = (await bus.jetstream.consumer_info(subjects.TASKS, "reader")).config
         assert (config.ack_wait, config.max_ack_pending) == (expected, expected)
 
 
@@ -291,15 +286,20 @@ async def test_connecting_changes_the_limits_of_existing_streams(
 ) -> None:
     await bus.publish(SUBJECT, b"x", stream=subjects.TASKS, message_id="1")
     again = await connect(settings.model_copy(update={"tasks_max_bytes": 123_456}))
-    info = await bus.stream.stream_info(subjects.TASKS)
+    info = await bus.jetstream.stream_info(subjects.TASKS)
     assert (info.config.max_bytes, info.state.messages) == (123_456, 1)
     await again.broker.stop()
 
 
-async def test_a_roll_call_finds_everybody(arena: Arena) -> None:
+async def test_a_roll_call_finds_every_service(arena: Arena) -> None:
     await arena.schedulers("greedy", "greedy", "oracle")
     await arena.start("simulator")
-    reports = await arena.bus.roll_call()
+
+    async def everybody() -> list[ServiceReport]:
+        reports = await arena.bus.roll_call()  # who is slow to answer is left out
+        return reports if len(reports) == 4 else []
+
+    reports = await eventually(everybody)
     assert [(report.service, report.scheduler) for report in reports] == [
         ("scheduler", "greedy"),
         ("scheduler", "greedy"),
@@ -314,17 +314,17 @@ async def test_a_roll_call_that_nobody_answers_is_empty(bus: Bus) -> None:
     assert await bus.roll_call() == []
 
 
-async def test_who_answers_a_roll_call_with_nonsense_is_not_there(arena: Arena) -> None:
-    async def answer(asked: Msg) -> None:
-        await asked.respond(b"here!")
+async def test_an_unreadable_answer_to_a_roll_call_is_ignored(arena: Arena) -> None:
+    async def answer(request: Msg) -> None:
+        await request.respond(b"here!")
 
     await arena.bus.listen(subjects.ROLL_CALL, answer)
     await arena.start("simulator")
-    (report,) = await arena.bus.roll_call()
+    (report,) = await eventually(arena.bus.roll_call)
     assert report.service == "simulator"
 
 
-async def test_a_sick_service_says_so_in_the_roll_call(arena: Arena) -> None:
+async def test_an_unhealthy_service_reports_its_problems_in_the_roll_call(arena: Arena) -> None:
     simulator = await arena.start("simulator")
 
     async def broken() -> str | None:
@@ -332,34 +332,32 @@ async def test_a_sick_service_says_so_in_the_roll_call(arena: Arena) -> None:
 
     simulator.checks["disk"] = broken
 
-    async def told() -> bool:
-        (report,) = await arena.bus.roll_call()
-        return report.problems == {"disk": "RuntimeError('out of order')"}
+    async def reported() -> bool:
+        problems = [report.problems for report in await arena.bus.roll_call()]
+        return problems == [{"disk": "RuntimeError('out of order')"}]
 
-    await eventually(told)
+    await eventually(reported)
 
 
 async def test_a_batch_is_published_on_the_stream_of_its_kind(bus: Bus) -> None:
     envelope = replace(batch_of(0).envelope, kind="tasks", run="another-run")
     await bus.publish_batch(Batch(envelope, batch_of(0).rows))
-    message = await bus.stream.get_last_msg(subjects.TASKS, "tasks.another-run")
+    message = await bus.jetstream.get_last_msg(subjects.TASKS, "tasks.another-run")
     assert (message.headers or {})["Nats-Msg-Id"] == "tasks.another-run.0"
     with pytest.raises(NotFoundError):
-        await bus.stream.get_last_msg(subjects.TASKS, SUBJECT)
+        await bus.jetstream.get_last_msg(subjects.TASKS, SUBJECT)
 
 
-async def test_where_streams_are_stored_is_chosen_when_they_are_made(
+async def test_streams_keep_the_storage_they_were_created_with(
     settings: Settings, bus: Bus
 ) -> None:
     """A changed setting must not keep the arena from starting."""
     in_memory = settings.model_copy(update={"nats_storage": "memory"})
     for stored, made_anew in ((StorageType.FILE, False), (StorageType.MEMORY, True)):
         if made_anew:
-            for config in subjects.streams(settings):
-                assert config.name is not None
-                await bus.stream.delete_stream(config.name)
+            for config in streams.streams(settings):
+                await bus.jetstream.delete_stream(config.name)
         again = await connect(in_memory)
-        for config in subjects.streams(settings):
-            assert config.name is not None
-            assert (await bus.stream.stream_info(config.name)).config.storage == stored
+        for config in streams.streams(settings):
+            assert (await bus.jetstream.stream_info(config.name)).config.storage == stored
         await again.broker.stop()

@@ -1,4 +1,4 @@
-"""What the bus promises, promised by three servers as well: some of it they do differently."""
+"""The guarantees of the bus hold in a cluster of three servers as well."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import nats
 import pytest
 
-from shared import subjects
-from shared.bus import Bus
-from shared.runs import RunBook
-from shared.settings import Settings
-from shared.spec import RunSpec
+from shared.bus import streams
+from shared.bus.client import Bus
+from shared.bus.run_book import RunBook
+from shared.domain.spec import RunSpec
+from shared.runtime.settings import Settings
 from tests.integration import nats_server
 from tests.integration.arena import connect, eventually, wipe
 from tests.integration.conftest import settings_for
@@ -24,7 +24,7 @@ from tests.integration.test_bus import (  # noqa: F401
     test_a_message_id_that_is_known_is_not_stored_again,
     test_a_publish_whose_answer_is_lost_is_repeated_and_stored_once,
     test_a_sequence_whose_messages_were_purged_is_a_conflict,
-    test_a_stored_message_is_found_although_others_have_gone_on,
+    test_a_stored_message_is_found_although_newer_ones_follow,
     test_an_equal_batch_of_another_publisher_counts_as_stored,
     test_the_second_of_two_publishers_gets_a_conflict,
 )
@@ -49,15 +49,14 @@ async def settings(servers: list[NatsServer]) -> Settings:
             return False
         return True
 
-    await eventually(wiped, seconds=60)
+    await eventually(wiped)
     await client.close()
     return settings_for(",".join(urls)).model_copy(update={"nats_replicas": 3})
 
 
 async def test_streams_and_runs_are_kept_on_three_servers(bus: Bus) -> None:
-    for config in subjects.streams(bus.settings):
-        assert config.name is not None
-        info = await bus.stream.stream_info(config.name)
+    for config in streams.streams(bus.settings):
+        info = await bus.jetstream.stream_info(config.name)
         assert info.config.num_replicas == 3
 
 
@@ -68,7 +67,7 @@ async def test_a_run_is_known_at_every_server_as_soon_as_it_is_started(
     buses = [
         await connect(settings.model_copy(update={"nats_url": server.url})) for server in servers
     ]
-    books = [RunBook(each.stream) for each in buses]
+    books = [RunBook(each.jetstream) for each in buses]
     for number in range(30):
         record = await books[number % 3].create(RunSpec.parse({"schedulers": ["greedy"]}))
         for book in books:

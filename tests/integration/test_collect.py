@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from services.lab.collect import collect
-from services.lab.experiment import Experiment, parse
-from services.lab.recovery import recovered_after
-from services.lab.tables import TABLES
+from services.lab.experiments.collect import collect, recovered_after
+from services.lab.experiments.declaration import Experiment, parse
+from services.lab.experiments.tables import TABLES
 from shared.errors import ArenaError
 from shared.store.client import Store
 from tests.integration import clickhouse_server
@@ -71,7 +70,7 @@ def experiment(**more: Any) -> Experiment:
 
 
 @pytest.fixture
-def found(store: Store) -> dict[str, pa.Table]:
+def result(store: Store) -> dict[str, pa.Table]:
     return collect(store, experiment(), "", 7, "r", ("late", "oracle"))
 
 
@@ -80,14 +79,14 @@ def row_of(table: pa.Table, scheduler: str) -> dict[str, Any]:
     return dict(row)
 
 
-def test_every_table_is_as_declared(found: dict[str, pa.Table]) -> None:
-    assert {name: table.schema for name, table in found.items()} == TABLES
-    for table in found.values():
+def test_every_table_is_as_declared(result: dict[str, pa.Table]) -> None:
+    assert {name: table.schema for name, table in result.items()} == TABLES
+    for table in result.values():
         assert set(table["seed"].to_pylist()) == {7}
 
 
-def test_the_judged_tasks_are_summed_up(found: dict[str, pa.Table]) -> None:
-    row = row_of(found["outcomes"], "late")
+def test_outcomes_are_the_totals_of_the_judged_tasks(result: dict[str, pa.Table]) -> None:
+    row = row_of(result["outcomes"], "late")
     # 120 judged tasks of 4 s, 280 of 0.42 s; the last one arrives at 49.9 and is done 1.42 later.
     assert row["tasks"] == 400
     assert row["failed"] == 1
@@ -100,26 +99,26 @@ def test_the_judged_tasks_are_summed_up(found: dict[str, pa.Table]) -> None:
     assert (row["gpu_share"], row["gpu_tasks"], row["explored"]) == (1.0, 400, 200)
 
 
-def test_the_bound_is_that_of_the_judged_tasks(found: dict[str, pa.Table]) -> None:
+def test_the_bound_is_that_of_the_judged_tasks(result: dict[str, pa.Table]) -> None:
     """400 s on one CPU or 160 s on four GPUs: 1 task/s and 10 tasks/s, together 11."""
-    row = row_of(found["outcomes"], "oracle")
+    row = row_of(result["outcomes"], "oracle")
     assert row["bound"] == pytest.approx(400 / 11)
     # The last task arrives 39.9 s after the first judged one and needs 0.4 s at least.
     assert row["arrival_bound"] == pytest.approx(40.3)
 
 
-def test_recovery_is_counted_from_the_first_judged_task(found: dict[str, pa.Table]) -> None:
-    assert row_of(found["outcomes"], "oracle")["recovered_after"] == 0
+def test_recovery_is_counted_from_the_first_judged_task(result: dict[str, pa.Table]) -> None:
+    assert row_of(result["outcomes"], "oracle")["recovered_after"] == 0
     # 0.42 is within 10 % of 0.4, and no window with a task of 4 s in it is.
-    assert row_of(found["outcomes"], "late")["recovered_after"] == 120
+    assert row_of(result["outcomes"], "late")["recovered_after"] == 120
 
 
 def test_who_never_comes_back_has_no_recovery() -> None:
     assert recovered_after(np.full(60, 2.0), np.ones(60)) is None
 
 
-def test_the_course_is_the_whole_run_in_stretches(found: dict[str, pa.Table]) -> None:
-    rows = [row for row in found["course"].to_pylist() if row["scheduler"] == "late"]
+def test_the_course_is_the_complete_run_in_intervals(result: dict[str, pa.Table]) -> None:
+    rows = [row for row in result["course"].to_pylist() if row["scheduler"] == "late"]
     assert len(rows) == 167  # 500 tasks in stretches of 3
     assert sum(row["tasks"] for row in rows) == TASKS
     assert [row["first_task"] for row in rows[:2]] == [0, 3]
@@ -128,10 +127,10 @@ def test_the_course_is_the_whole_run_in_stretches(found: dict[str, pa.Table]) ->
     assert rows[1]["arrival"] == pytest.approx(0.5)
 
 
-def test_quantiles_run_from_the_least_to_the_most(found: dict[str, pa.Table]) -> None:
+def test_quantiles_run_from_the_least_to_the_most(result: dict[str, pa.Table]) -> None:
     values = [
         (row["level"], row["value"])
-        for row in found["quantiles"].to_pylist()
+        for row in result["quantiles"].to_pylist()
         if (row["scheduler"], row["figure"]) == ("late", "time")
     ]
     assert len(values) == 201
@@ -142,22 +141,22 @@ def test_quantiles_run_from_the_least_to_the_most(found: dict[str, pa.Table]) ->
     assert dict(values)[0.75] == pytest.approx(4.0)
 
 
-def test_the_workload_says_what_a_task_takes(found: dict[str, pa.Table]) -> None:
-    rows = found["workload"].to_pylist()
+def test_the_workload_says_what_a_task_takes(result: dict[str, pa.Table]) -> None:
+    rows = result["workload"].to_pylist()
     assert len(rows) == TASKS
     assert rows[0]["cpu_time"] == pytest.approx(1.0)
     assert rows[0]["gpu_time"] == pytest.approx(0.4)
     assert [row["judged"] for row in rows].count(True) == 400
 
 
-def test_the_graph_begins_with_the_judged_tasks(found: dict[str, pa.Table]) -> None:
-    rows = found["graph"].to_pylist()
+def test_the_graph_begins_with_the_judged_tasks(result: dict[str, pa.Table]) -> None:
+    rows = result["graph"].to_pylist()
     assert len(rows) == 300
     assert (rows[0]["task_id"], rows[0]["parents"]) == (100, [99])
 
 
-def test_models_are_listed_shipped_or_not(found: dict[str, pa.Table]) -> None:
-    rows = found["models"].to_pylist()
+def test_models_are_listed_shipped_or_not(result: dict[str, pa.Table]) -> None:
+    rows = result["models"].to_pylist()
     assert [(row["version"], row["shipped"], row["score"]) for row in rows] == [
         (1, True, None),
         (2, False, 1.5),

@@ -1,4 +1,4 @@
-"""Garbage on every subject of the bus while a run goes on: it is put aside and harms nobody."""
+"""Garbage on every subject of the bus while a run goes on: it becomes dead letters, no more."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from shared import batches, subjects
-from shared.batches import Batch, Envelope
-from shared.runs import RunRecord
-from shared.tasks import Decisions
-from shared.workload import Cursor, generate
+from shared.domain.tasks import Decisions
+from shared.domain.workload import Cursor, generate
+from shared.messages import batches, subjects
+from shared.messages.batches import Batch
+from shared.messages.columns import RESULT
+from shared.messages.envelope import Envelope
+from shared.messages.runs import RunRecord
 from tests.counting import COUNTED, once
 from tests.integration.arena import Arena, eventually
 
@@ -20,16 +22,15 @@ SCHEDULERS = ("greedy", "oracle")
 
 
 def a_batch(kind: str, run: RunRecord, scheduler: str) -> Batch:
-    """A message that would be fine, of a batch that is long past."""
+    """A valid message of a batch that was processed long ago."""
     tasks, _ = generate(run.spec, Cursor(), 5)
     rows = batches.task_rows(tasks)
-    said = Decisions(gpu_fraction=tasks.compute_intensity)
+    decisions = Decisions(gpu_fraction=tasks.compute_intensity)
     if kind != "tasks":
-        rows = batches.decision_rows(rows, tasks, said, 4)
+        rows = batches.decision_rows(rows, tasks, decisions, 4)
     if kind == "results":
-        zeros = [pa.array(np.zeros(5))] * (len(batches.RESULT_FIELDS) - 1)
-        arrays = [*rows.columns, *zeros, pa.array(["ok"] * 5)]
-        rows = pa.RecordBatch.from_arrays(arrays, schema=batches.RESULTS)
+        zeros = {column.name: np.zeros(5) for column in RESULT}
+        rows = batches.result_rows(rows, {**zeros, "status": ["ok"] * 5})
     name = scheduler if kind != "tasks" else ""
     return Batch(Envelope(kind, run.run, 0, 1e9, name, state={}), rows)
 
@@ -46,7 +47,7 @@ def encoded(batch: Batch) -> bytes:
     return batches.encode(batch.envelope, batch.rows)
 
 
-def ruined(batch: Batch) -> dict[str, bytes]:
+def broken(batch: Batch) -> dict[str, bytes]:
     """Every way a message of a subject can be unreadable."""
     whole = encoded(batch)
     foreign = pa.RecordBatch.from_pydict({"a": [1, 2], "b": ["x", "y"]})
@@ -85,7 +86,7 @@ def all_garbage(run: RunRecord) -> list[tuple[str, bytes]]:
         subjects.results(run.run, "oracle"): a_batch("results", run, "oracle"),
         "results.unknown.unknown": a_batch("results", run, "unknown"),
     }.items():
-        found += [(subject, body) for body in ruined(batch).values()]
+        found += [(subject, body) for body in broken(batch).values()]
     bodies = [b"", b"\x00\xff", b"[]", b'{"kind": "x"}', b'{"at": NaN}', b"[" * 100_000]
     found += [("events.x", body) for body in bodies]
     # The bucket keeps one value a key.
@@ -93,19 +94,14 @@ def all_garbage(run: RunRecord) -> list[tuple[str, bytes]]:
     return found
 
 
-async def test_garbage_on_every_subject_is_put_aside_once_and_the_run_completes(
-    full_arena: Arena,
+async def test_garbage_on_every_subject_becomes_one_dead_letter_each_and_the_run_completes(
+    arena: Arena,
 ) -> None:
-    arena = full_arena
     await arena.schedulers(*SCHEDULERS)
     for name in ("simulator", "recorder", "generator"):
         await arena.start(name)
     run = await arena.run(schedulers=list(SCHEDULERS), tasks=3000, pace=1000)
-
-    async def going() -> bool:
-        return 100 < await arena.tasks_sent(run) < 2900
-
-    await eventually(going)
+    await eventually(lambda: arena.tasks_sent(run), accept=lambda sent: 100 < sent < 2900)
     garbage = all_garbage(run)
     places = Counter[str]()
     for subject, body in garbage:
@@ -115,11 +111,9 @@ async def test_garbage_on_every_subject_is_put_aside_once_and_the_run_completes(
         await arena.publish_raw("rejected.x", body)
 
     await arena.completed(run)
-
-    async def put_aside() -> bool:
-        return await arena.count(subjects.REJECTED) >= len(garbage) + 3
-
-    await eventually(put_aside)
+    await eventually(
+        lambda: arena.count(subjects.REJECTED), accept=lambda value: value >= len(garbage) + 3
+    )
     letters = await arena.messages(subjects.REJECTED)
     ours = [letter for letter in letters if letter.subject != "rejected.x"]
     assert len(letters) - len(ours) == 3
@@ -142,20 +136,16 @@ async def test_dead_letters_name_the_reason(arena: Arena) -> None:
     await arena.schedulers("greedy")
     run = await arena.run(schedulers=["greedy"])
     subject = subjects.tasks(run.run)
-    cases = ruined(a_batch("tasks", run, ""))
+    cases = broken(a_batch("tasks", run, ""))
     for body in cases.values():
         await arena.publish_raw(subject, body)
-
-    async def all_rejected() -> bool:
-        return await arena.count(subjects.REJECTED) == len(cases)
-
-    await eventually(all_rejected)
+    await eventually(lambda: arena.count(subjects.REJECTED), equals=len(cases))
     letters = await arena.messages(subjects.REJECTED)
     reasons = {letter.data: letter.headers["Hybrid-Reason"] for letter in letters}
-    said = {name: reasons[body] for name, body in cases.items()}
+    found = {name: reasons[body] for name, body in cases.items()}
     for name in ("nothing", "bytes", "text", "cut in the schema", "cut in the rows"):
-        assert said.pop(name).startswith("not an Arrow message: ")
-    assert said == {
+        assert found.pop(name).startswith("not an Arrow message: ")
+    assert found == {
         "foreign": "no envelope in the schema's metadata",
         "column missing": "columns are missing: memory_required",
         "wrong type": "column size is string, expected double",
@@ -167,47 +157,42 @@ async def test_dead_letters_name_the_reason(arena: Arena) -> None:
     }
 
 
-async def test_a_ruined_record_holds_up_its_own_run_alone(full_arena: Arena) -> None:
-    arena = full_arena
+async def test_an_unreadable_record_stops_only_its_own_run(arena: Arena) -> None:
     await arena.schedulers("greedy")
     for name in ("simulator", "recorder", "generator"):
         await arena.start(name)
-    ruined = await arena.run(schedulers=["greedy"], tasks=200, pace=400)
+    broken = await arena.run(schedulers=["greedy"], tasks=200, pace=400)
     sound = await arena.run(schedulers=["greedy"], tasks=400, pace=400)
-    subject = subjects.tasks(ruined.run)
+    subject = subjects.tasks(broken.run)
 
     async def all_sent() -> bool:
-        return await arena.tasks_sent(ruined) == 200
+        return await arena.tasks_sent(broken) == 200
 
     async def known_to_all() -> bool:
         found = "SELECT count() AS stored FROM scheduler_results WHERE run = {run:String}"
-        return bool(arena.store.query(found, {"run": ruined.run})[0]["stored"])
+        return bool(arena.store.query(found, {"run": broken.run})[0]["stored"])
 
     await eventually(all_sent)
     await eventually(known_to_all)
-    await arena.publish_raw(f"$KV.runs.{ruined.run}", b"garbage")
+    await arena.publish_raw(f"$KV.runs.{broken.run}", b"garbage")
     await arena.completed(sound)
     after = await arena.run(schedulers=["greedy"], tasks=100)
     await arena.completed(after)
-
-    async def trimmed() -> bool:
-        return await arena.count_of(subjects.TASKS, subject) <= 1
-
-    await eventually(trimmed)
+    await eventually(
+        lambda: arena.count_of(subjects.TASKS, subject), accept=lambda value: value <= 1
+    )
     (letter,) = await arena.dead_letters()
-    assert letter["Hybrid-Subject"] == f"$KV.runs.{ruined.run}"
+    assert letter["Hybrid-Subject"] == f"$KV.runs.{broken.run}"
 
 
-async def test_a_message_that_looks_like_a_word_of_the_server_ends_no_reader(arena: Arena) -> None:
+async def test_a_message_that_looks_like_a_status_of_the_server_stops_no_reader(
+    arena: Arena,
+) -> None:
     """nats-py would take it for the answer to a fetch, and FastStream would stop reading."""
     await arena.schedulers("greedy")
     for status in ("404", "409", "503"):
         headers = {"Status": status, "Description": "no"}
-        await arena.stream.publish("tasks.x", b"garbage", headers=headers)
-        await arena.stream.publish("tasks.x", b"", headers=headers)
+        await arena.jetstream.publish("tasks.x", b"garbage", headers=headers)
+        await arena.jetstream.publish("tasks.x", b"", headers=headers)
     await arena.publish_raw("tasks.x", b"the last")
-
-    async def all_rejected() -> bool:
-        return await arena.count(subjects.REJECTED) == 7
-
-    await eventually(all_rejected)
+    await eventually(lambda: arena.count(subjects.REJECTED), equals=7)

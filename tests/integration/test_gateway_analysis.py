@@ -23,15 +23,15 @@ def means(store: Store) -> dict[str, dict[str, float]]:
 
 
 async def test_the_ranking_is_that_of_the_stored_results(
-    full_arena: Arena, http: httpx.AsyncClient
+    arena: Arena, http: httpx.AsyncClient
 ) -> None:
     names = ("cpu_only", "gpu_only", "greedy", "oracle")
-    await whole(full_arena, *names)
+    await whole(arena, *names)
     run = await completed(http)
-    found = await get(http, f"/api/runs/{run}/ranking", time=1, energy=0.5, cost=0.5)
-    average = means(full_arena.store)
-    assert found["weights"] == {"time": 1, "energy": 0.5, "cost": 0.5}
-    for row in found["ranking"]:
+    body = await get(http, f"/api/runs/{run}/ranking", time=1, energy=0.5, cost=0.5)
+    average = means(arena.store)
+    assert body["weights"] == {"time": 1, "energy": 0.5, "cost": 0.5}
+    for row in body["ranking"]:
         own = average[row["name"]]
         assert row["avg_time"] == pytest.approx(own["time"], rel=1e-9)
         assert row["avg_cost"] == pytest.approx(own["cost"], rel=1e-9)
@@ -46,9 +46,9 @@ async def test_the_ranking_is_that_of_the_stored_results(
             for other in average.values()
         )
         assert not (row["pareto"] and beaten)
-    scores = [row["score"] for row in found["ranking"]]
+    scores = [row["score"] for row in body["ranking"]]
     assert scores == sorted(scores)
-    assert [row["rank"] for row in found["ranking"]] == [1, 2, 3, 4]
+    assert [row["rank"] for row in body["ranking"]] == [1, 2, 3, 4]
     by_time = await get(http, f"/api/runs/{run}/ranking")
     assert by_time["ranking"][0]["name"] == "oracle"
     assert by_time["ranking"][0]["score"] == 1
@@ -57,15 +57,13 @@ async def test_the_ranking_is_that_of_the_stored_results(
         assert_problem(await http.get(f"/api/runs/{run}/ranking?{bad}"), 422)
 
 
-async def test_progress_ends_with_the_newest_totals(
-    full_arena: Arena, http: httpx.AsyncClient
-) -> None:
+async def test_progress_ends_with_the_newest_totals(arena: Arena, http: httpx.AsyncClient) -> None:
     """400 tasks in batches of 50 are 8 batches."""
-    await whole(full_arena, "greedy", "oracle")
+    await whole(arena, "greedy", "oracle")
     run = await completed(http)
-    found = await get(http, f"/api/runs/{run}/progress", points=500)
-    track = found["schedulers"]["greedy"]
-    (row,) = full_arena.store.query(
+    body = await get(http, f"/api/runs/{run}/progress", points=500)
+    track = body["schedulers"]["greedy"]
+    (row,) = arena.store.query(
         "SELECT sum(time) AS time, sum(energy) AS energy, sum(cost) AS cost "
         "FROM scheduler_results FINAL WHERE scheduler = 'greedy'"
     )
@@ -74,7 +72,7 @@ async def test_progress_ends_with_the_newest_totals(
     assert track["total_energy"][-1] == pytest.approx(row["energy"], rel=1e-9)
     assert track["total_cost"][-1] == pytest.approx(row["cost"], rel=1e-9)
     for tasks, total in zip(track["tasks"], track["total_time"], strict=True):
-        (row,) = full_arena.store.query(
+        (row,) = arena.store.query(
             "SELECT sum(time) AS time FROM scheduler_results FINAL "
             "WHERE scheduler = 'greedy' AND task_id < {t:Int64}",
             {"t": tasks},
@@ -102,64 +100,64 @@ def busy(rows: list[dict[str, Any]], kind: str, device: int, start: float, end: 
 
 @pytest.mark.parametrize("rate", [4, 40])
 async def test_utilisation_is_what_ran_on_each_device(
-    full_arena: Arena, http: httpx.AsyncClient, rate: float
+    arena: Arena, http: httpx.AsyncClient, rate: float
 ) -> None:
     """At 40 tasks a second the CPUs fall far behind: what runs now arrived long ago."""
-    await whole(full_arena, "round_robin")
+    await whole(arena, "round_robin")
     run = await completed(
         http, tasks=2000, cluster={"cpus": 2, "gpus": 2}, workload={"arrival_rate": rate}
     )
-    found = await get(http, f"/api/runs/{run}/utilization", scheduler="round_robin", seconds=30)
-    (newest,) = full_arena.store.query("SELECT max(arrival_time) AS at FROM tasks")
-    assert found["end"] == newest["at"]
-    assert found["start"] == pytest.approx(newest["at"] - 30)
-    assert found["step"] == pytest.approx(1)
-    rows = full_arena.store.query("SELECT * FROM scheduler_results FINAL")
-    assert [device["name"] for device in found["devices"]] == ["cpu_0", "cpu_1", "gpu_0", "gpu_1"]
-    for device in found["devices"]:
+    body = await get(http, f"/api/runs/{run}/utilization", scheduler="round_robin", seconds=30)
+    (newest,) = arena.store.query("SELECT max(arrival_time) AS at FROM tasks")
+    assert body["end"] == newest["at"]
+    assert body["start"] == pytest.approx(newest["at"] - 30)
+    assert body["step"] == pytest.approx(1)
+    rows = arena.store.query("SELECT * FROM scheduler_results FINAL")
+    assert [device["name"] for device in body["devices"]] == ["cpu_0", "cpu_1", "gpu_0", "gpu_1"]
+    for device in body["devices"]:
         kind, number = device["name"].split("_")
-        whole_window = busy(rows, kind, int(number), found["start"], found["end"])
+        whole_window = busy(rows, kind, int(number), body["start"], body["end"])
         assert device["utilization"] == pytest.approx(whole_window / 30, abs=1e-9)
         assert len(device["busy"]) == 30
-        edges = np.linspace(found["start"], found["end"], 31)
+        edges = np.linspace(body["start"], body["end"], 31)
         for (low, high), share in zip(itertools.pairwise(edges), device["busy"], strict=True):
             wanted = busy(rows, kind, int(number), float(low), float(high)) / (high - low)
             assert share == pytest.approx(wanted, abs=1e-6)
-    assert found["average"] == pytest.approx(
-        np.mean([device["utilization"] for device in found["devices"]])
+    assert body["average"] == pytest.approx(
+        np.mean([device["utilization"] for device in body["devices"]])
     )
     for bad in ("seconds=0", "seconds=3601", "seconds=nan"):
         assert_problem(await http.get(f"/api/runs/{run}/utilization?{bad}"), 422)
     assert_problem(await http.get(f"/api/runs/{run}/utilization?scheduler=other"), 404, "other")
 
 
-async def test_the_analysis_agrees_with_sql(full_arena: Arena, http: httpx.AsyncClient) -> None:
-    await whole(full_arena, "cpu_only", "greedy", "oracle")
+async def test_the_analysis_agrees_with_sql(arena: Arena, http: httpx.AsyncClient) -> None:
+    await whole(arena, "cpu_only", "greedy", "oracle")
     run = await completed(http, tasks=600)
-    found = await get(http, f"/api/runs/{run}/analysis", window=500)
-    store = full_arena.store
-    assert found["window"] == {"first": 100, "last": 600, "tasks": 500}
-    assert found["scheduler"] == "oracle"
+    body = await get(http, f"/api/runs/{run}/analysis", window=500)
+    store = arena.store
+    assert body["window"] == {"first": 100, "last": 600, "tasks": 500}
+    assert body["scheduler"] == "oracle"
     (wins,) = store.query(
         "SELECT avg(a.time - b.time > 1e-9) AS lost, avg(b.time - a.time > 1e-9) AS won "
         "FROM (SELECT * FROM scheduler_results FINAL WHERE scheduler = 'cpu_only') AS a "
         "JOIN (SELECT * FROM scheduler_results FINAL WHERE scheduler = 'greedy') AS b "
         "USING (task_id) WHERE task_id >= 100"
     )
-    names = found["wins"]["names"]
+    names = body["wins"]["names"]
     row, column = names.index("cpu_only"), names.index("greedy")
-    assert found["wins"]["matrix"][row][column] == pytest.approx(wins["won"])
-    assert found["wins"]["matrix"][column][row] == pytest.approx(wins["lost"])
-    assert found["wins"]["ties"][row][column] == pytest.approx(1 - wins["won"] - wins["lost"])
-    assert found["wins"]["matrix"][row][row] is None
+    assert body["wins"]["matrix"][row][column] == pytest.approx(wins["won"])
+    assert body["wins"]["matrix"][column][row] == pytest.approx(wins["lost"])
+    assert body["wins"]["ties"][row][column] == pytest.approx(1 - wins["won"] - wins["lost"])
+    assert body["wins"]["matrix"][row][row] is None
     (pearson,) = store.query(
         "SELECT corr(size, time) AS a, corr(compute_intensity, gpu_fraction) AS b, "
         "corr(energy, cost) AS c FROM "
         "(SELECT * FROM scheduler_results FINAL WHERE scheduler = 'oracle') AS r "
         "JOIN (SELECT * FROM tasks FINAL) AS t USING (task_id) WHERE task_id >= 100"
     )
-    at = {name: place for place, name in enumerate(found["correlation"]["names"])}
-    matrix = found["correlation"]["matrix"]
+    at = {name: place for place, name in enumerate(body["correlation"]["names"])}
+    matrix = body["correlation"]["matrix"]
     assert matrix[at["size"]][at["time"]] == pytest.approx(pearson["a"])
     assert matrix[at["gpu_fraction"]][at["compute_intensity"]] == pytest.approx(pearson["b"])
     assert matrix[at["energy"]][at["cost"]] == pytest.approx(pearson["c"])
@@ -167,21 +165,21 @@ async def test_the_analysis_agrees_with_sql(full_arena: Arena, http: httpx.Async
         "SELECT avg(gpu_fraction) AS mean FROM scheduler_results FINAL "
         "WHERE scheduler = 'oracle' AND task_id >= 100"
     )
-    cells = [cell for line in found["heatmap"]["cells"] for cell in line if cell]
-    assert sum(cell["tasks"] for cell in cells) == sum(found["sizes"]["counts"]) == 500
+    cells = [cell for line in body["heatmap"]["cells"] for cell in line if cell]
+    assert sum(cell["tasks"] for cell in cells) == sum(body["sizes"]["counts"]) == 500
     mean = sum(cell["tasks"] * cell["gpu_share"] for cell in cells) / 500
     assert mean == pytest.approx(share["mean"])
     (split,) = store.query(
         "SELECT sum(gpu_time) AS gpu, sum(cpu_time) AS cpu, countIf(gpu_time > 0) AS tasks "
         "FROM scheduler_results FINAL WHERE scheduler = 'greedy' AND task_id >= 100"
     )
-    assert found["split"]["greedy"] == {
+    assert body["split"]["greedy"] == {
         "gpu_time": pytest.approx(split["gpu"]),
         "cpu_time": pytest.approx(split["cpu"]),
         "gpu_tasks": split["tasks"],
         "tasks": 500,
     }
-    assert [point["task_id"] for point in found["scatter"]] == list(range(300, 600))
+    assert [point["task_id"] for point in body["scatter"]] == list(range(300, 600))
     other = await get(http, f"/api/runs/{run}/analysis", scheduler="cpu_only")
     assert {point["gpu_fraction"] for point in other["scatter"]} == {0.0}
     assert other["correlation"]["matrix"][at["gpu_fraction"]] == [None] * 7
@@ -190,9 +188,9 @@ async def test_the_analysis_agrees_with_sql(full_arena: Arena, http: httpx.Async
 
 
 async def test_a_run_without_results_has_empty_figures(
-    full_arena: Arena, http: httpx.AsyncClient
+    arena: Arena, http: httpx.AsyncClient
 ) -> None:
-    run = (await full_arena.run(schedulers=["greedy"], pace=1)).run
+    run = (await arena.run(schedulers=["greedy"], pace=1)).run
     assert (await get(http, f"/api/runs/{run}/ranking"))["ranking"] == []
     assert (await get(http, f"/api/runs/{run}/progress"))["schedulers"] == {}
     assert (await get(http, f"/api/runs/{run}/analysis"))["window"]["tasks"] == 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from services.gateway import deletion
-from shared import subjects
-from shared.runs import RunState
+from services.gateway.history import deletion
+from shared.messages import subjects
+from shared.messages.runs import RunState
 from shared.store.schema import TABLES
 from tests.integration.arena import Arena, eventually, unchanged
 from tests.integration.gateway import assert_problem, started, state_of, whole
@@ -29,16 +29,11 @@ async def deleted(http: httpx.AsyncClient) -> int:
 
 
 async def test_a_run_that_is_deleted_as_soon_as_it_is_stopped_does_not_come_back(
-    full_arena: Arena, http: httpx.AsyncClient
+    arena: Arena, http: httpx.AsyncClient
 ) -> None:
-    arena = full_arena
     await whole(arena, "greedy", "oracle")
     run = await started(http, pace="max")
-
-    async def stored() -> bool:
-        return bool(arena.store.query("SELECT run FROM scheduler_results LIMIT 1"))
-
-    await eventually(stored)
+    await eventually(lambda: arena.store.query("SELECT run FROM scheduler_results LIMIT 1"))
     await http.post("/api/simulation/stop")
     assert await deleted(http) == 1
 
@@ -52,17 +47,16 @@ async def test_a_run_that_is_deleted_as_soon_as_it_is_stopped_does_not_come_back
             table: arena.store.query(f"SELECT count() AS rows FROM {table} WHERE run != ''")
             for table in TABLES
         }
-        return streams | {table: found[0]["rows"] for table, found in counted.items()}
+        return streams | {table: row[0]["rows"] for table, row in counted.items()}
 
     assert not any((await unchanged(left)).values())
     assert await deleted(http) == 0
 
 
 async def test_a_run_whose_work_waits_for_a_scheduler_is_left_for_later(
-    full_arena: Arena, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    arena: Arena, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arena = full_arena
-    monkeypatch.setattr(deletion, "PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(deletion, "WAIT_SECONDS", 1.0)
     (greedy,) = await arena.schedulers("greedy")
     await arena.start("generator")
     run = await started(http, pace="max")
@@ -84,26 +78,23 @@ async def test_a_run_whose_work_waits_for_a_scheduler_is_left_for_later(
 
 
 async def test_deleting_the_history_keeps_active_runs(
-    full_arena: Arena, http: httpx.AsyncClient
+    arena: Arena, http: httpx.AsyncClient
 ) -> None:
-    arena = full_arena
     await whole(arena, "greedy")
     done = await started(http, tasks=100, pace="max")
     await state_of(http, done, "completed")
     paused, running = await started(http, pace=200), await started(http, pace=200)
     await http.post("/api/pause", params={"run": paused})
-
-    async def stored() -> bool:
-        rows = arena.store.query("SELECT DISTINCT run FROM scheduler_results")
-        return {row["run"] for row in rows} == {done, paused, running}
-
-    await eventually(stored)
+    await eventually(
+        lambda: arena.store.query("SELECT DISTINCT run FROM scheduler_results"),
+        accept=lambda rows: {row["run"] for row in rows} == {done, paused, running},
+    )
     assert await deleted(http) == 1
     assert_problem(await http.get(f"/api/runs/{done}"), 404)
     for table in ("tasks", "scheduler_results", "standings"):
         rows = arena.store.query(f"SELECT DISTINCT run FROM {table}")
         assert {row["run"] for row in rows} == {paused, running}
-    listed = {found["run"]: found["state"] for found in (await http.get("/api/runs")).json()}
+    listed = {row["run"]: row["state"] for row in (await http.get("/api/runs")).json()}
     assert listed == {paused: "paused", running: "running"}
     before = await arena.tasks_sent(await arena.runs.get(running))
 

@@ -1,4 +1,4 @@
-"""Every call is guarded: by the token, by rates, by limits to what a connection may cost."""
+"""Token, request rates, host names, origins, and limits of slow or large requests."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import pytest
 import websockets
 from pydantic import SecretStr
 
-from services.gateway import problems
-from services.gateway import serving as gateway_serving
+from services.gateway.http import body_limit, server
 from tests.integration.arena import Arena
 from tests.integration.gateway import assert_problem, serving
 from tests.integration.watching import watching
@@ -36,15 +35,15 @@ MUTATING = [
 ]
 
 
-async def test_calls_that_change_something_need_the_token(full_arena: Arena) -> None:
-    await full_arena.start("recorder")
-    await full_arena.schedulers("greedy")
-    settings = full_arena.settings.model_copy(update={"gateway_token": SecretStr("s3cret")})
+async def test_calls_that_change_something_need_the_token(arena: Arena) -> None:
+    await arena.start("recorder")
+    await arena.schedulers("greedy")
+    settings = arena.settings.model_copy(update={"gateway_token": SecretStr("s3cret")})
     wrong = ["", "Bearer", "Bearer wrong", "Bearer s3cre", "Basic s3cret", "s3cret2"]
     async with serving(settings) as http:
         for method, path in MUTATING:
-            for given in (None, *wrong):
-                headers = {} if given is None else {"authorization": given}
+            for value in (None, *wrong):
+                headers = {} if value is None else {"authorization": value}
                 answer = await http.request(method, path, headers=headers)
                 assert_problem(answer, 401, "Bearer <token>")
                 assert answer.headers["www-authenticate"] == "Bearer"
@@ -56,18 +55,18 @@ async def test_calls_that_change_something_need_the_token(full_arena: Arena) -> 
         assert answer.status_code == 200
 
 
-async def test_every_call_that_is_no_get_is_guarded(full_arena: Arena) -> None:
-    """The list above is all there is."""
-    async with serving(full_arena.settings) as http:
+async def test_every_call_that_is_no_get_is_guarded(arena: Arena) -> None:
+    """The list above is complete."""
+    async with serving(arena.settings) as http:
         paths = (await http.get("/openapi.json")).json()["paths"]
-    found = {
+    routes = {
         (method.upper(), path)
         for path, methods in paths.items()
         for method in methods
         if method != "get"
     }
     # Checking a spec changes nothing.
-    assert found == {*MUTATING, ("POST", "/api/runs/check")}
+    assert routes == {*MUTATING, ("POST", "/api/runs/check")}
 
 
 def opened(http: httpx.AsyncClient) -> socket.socket:
@@ -75,17 +74,17 @@ def opened(http: httpx.AsyncClient) -> socket.socket:
 
 
 async def until_cut(connection: socket.socket) -> bytes:
-    """What comes until the gateway closes the connection."""
+    """What is received until the gateway closes the connection."""
     connection.setblocking(False)
-    loop, said = asyncio.get_running_loop(), b""
+    loop, received = asyncio.get_running_loop(), b""
     with connection, contextlib.suppress(ConnectionResetError):
         async with asyncio.timeout(20):
             while piece := await loop.sock_recv(connection, 65_536):
-                said += piece
-    return said
+                received += piece
+    return received
 
 
-async def test_a_client_that_calls_too_fast_is_told_when_to_come_back(arena: Arena) -> None:
+async def test_a_client_over_its_rate_gets_retry_after(arena: Arena) -> None:
     limits = {"gateway_reads_per_second": 1.0, "gateway_changes_per_second": 0.5}
     async with serving(arena.settings.model_copy(update=limits)) as http:
         answers = await asyncio.gather(*(http.get("/api/config") for _ in range(40)))
@@ -110,11 +109,11 @@ async def test_a_client_that_calls_too_fast_is_told_when_to_come_back(arena: Are
         await asyncio.sleep(2)
         assert (await http.get("/api/config")).status_code == 200
         counted = await http.get("/metrics")
-        told = f'hybrid_http_requests_total{{method="POST",status="429"}} {len(refused)}.0'
-        assert told in counted.text
+        metric = f'hybrid_http_requests_total{{method="POST",status="429"}} {len(refused)}.0'
+        assert metric in counted.text
 
 
-async def test_a_client_has_so_many_websockets(arena: Arena) -> None:
+async def test_open_websockets_per_client_are_limited(arena: Arena) -> None:
     run = (await arena.run(schedulers=["greedy"], pace=1)).run
     settings = arena.settings.model_copy(update={"gateway_sockets_per_client": 2})
     async with serving(settings) as http:
@@ -126,13 +125,12 @@ async def test_a_client_has_so_many_websockets(arena: Arena) -> None:
                     pass
             assert refusal.value.response.status_code == 429
             body = refusal.value.response.body
-            assert body is not None
             assert "2 WebSockets open" in json.loads(body)["detail"]
         async with watching(http, run) as again:
             assert (await again.next())["run"] == run
 
 
-async def test_a_name_that_points_here_is_not_enough(arena: Arena) -> None:
+async def test_unknown_host_names_are_refused(arena: Arena) -> None:
     """DNS rebinding: the page's origin and the host it calls are the same, and not ours."""
     async with serving(arena.settings) as http:
         for method, path in (("GET", "/api/runs"), ("POST", "/api/pause"), ("GET", "/")):
@@ -146,7 +144,7 @@ async def test_a_name_that_points_here_is_not_enough(arena: Arena) -> None:
 
 
 def preflight(origin: str) -> dict[str, str]:
-    """As a browser asks before a page of that origin may start a run."""
+    """Of a browser, before a page of that origin may start a run."""
     return {
         "origin": origin,
         "access-control-request-method": "POST",
@@ -160,8 +158,7 @@ async def test_a_page_that_the_settings_name_may_call_and_no_other(arena: Arena)
         answer = await http.options("/api/runs", headers=preflight(lab))
         assert (answer.status_code, answer.headers[allowed]) == (200, lab)
         assert "DELETE" in answer.headers["access-control-allow-methods"]
-        said = answer.headers["access-control-allow-headers"].lower()
-        assert "authorization" in said
+        assert "authorization" in answer.headers["access-control-allow-headers"].lower()
         assert "access-control-allow-credentials" not in answer.headers
         answer = await http.get("/api/runs", headers={"origin": lab})
         assert (answer.status_code, answer.headers[allowed]) == (200, lab)
@@ -174,14 +171,14 @@ async def test_a_page_that_the_settings_name_may_call_and_no_other(arena: Arena)
     async with serving(arena.settings) as http:
         answer = await http.options("/api/runs", headers=preflight(lab))
         assert (answer.status_code, allowed in answer.headers) == (405, False)
-        # What is no origin at all is none of ours either.
+        # An invalid origin is refused too.
         answer = await http.post("/api/pause", headers={"origin": "http://["})
         assert_problem(answer, 403)
         with pytest.raises(websockets.InvalidStatus) as refusal:
             async with watching(http, origin="http://["):
                 pass
         assert refusal.value.response.status_code == 403
-        # Nor does a made-up method leave more behind than one of its kind.
+        # Invented methods share one time series.
         for method in ("SPAM", "SPAM2"):
             await http.request(method, "/api/runs")
         counted = (await http.get("/metrics")).text
@@ -189,7 +186,7 @@ async def test_a_page_that_the_settings_name_may_call_and_no_other(arena: Arena)
         assert "SPAM" not in counted
 
 
-async def test_what_a_websocket_client_says_is_short(arena: Arena) -> None:
+async def test_a_long_message_closes_the_websocket(arena: Arena) -> None:
     run = (await arena.run(schedulers=["greedy"], pace=1)).run
     async with serving(arena.settings) as http, watching(http, run) as watcher:
         await watcher.next()
@@ -200,24 +197,24 @@ async def test_what_a_websocket_client_says_is_short(arena: Arena) -> None:
 async def test_https_is_remembered_by_browsers(arena: Arena) -> None:
     async with serving(arena.settings) as http:
         assert "strict-transport-security" not in (await http.get("/")).headers
-        # As a proxy on this machine tells it.
+        # As a proxy on this machine sets it.
         answer = await http.get("/", headers={"x-forwarded-proto": "https"})
         assert answer.headers["strict-transport-security"] == "max-age=31536000"
 
 
 async def test_slow_senders_are_cut_off(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gateway_serving, "HEAD_SECONDS", 0.5)
-    monkeypatch.setattr(problems, "BODY_SECONDS", 0.5)
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(body_limit, "BODY_SECONDS", 0.5)
     async with serving(arena.settings) as http:
         silent, half, second, body = (opened(http) for _ in range(4))
         half.sendall(b"GET /api/config HTTP/1.1\r\nHost: localhost\r\nX-")
         second.sendall(b"GET /api/config HTTP/1.1\r\nHost: localhost\r\n\r\nGET /")
         head = b"POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n"
         body.sendall(head + b"Connection: close\r\n\r\n{")
-        said = await asyncio.gather(*map(until_cut, (silent, half, second, body)))
-        assert said[:2] == [b"", b""]
-        assert said[2].startswith(b"HTTP/1.1 200")
-        assert said[3].startswith(b"HTTP/1.1 408")
+        received = await asyncio.gather(*map(until_cut, (silent, half, second, body)))
+        assert received[:2] == [b"", b""]
+        assert received[2].startswith(b"HTTP/1.1 200")
+        assert received[3].startswith(b"HTTP/1.1 408")
         assert (await http.get("/api/config")).status_code == 200
 
 
@@ -230,6 +227,6 @@ async def test_long_addresses_and_headers_are_refused(arena: Arena) -> None:
             connection = opened(http)
             with contextlib.suppress(ConnectionError):  # it may hang up before all is sent
                 connection.sendall(request)
-            said = await until_cut(connection)
-            assert said == b"" or said.startswith(b"HTTP/1.1 400")
+            received = await until_cut(connection)
+            assert received == b"" or received.startswith(b"HTTP/1.1 400")
         assert (await http.get("/api/config")).status_code == 200

@@ -1,4 +1,4 @@
-"""What the WebSocket tells, on a real bus, checked against what is stored."""
+"""Messages of the WebSocket, on a real bus, compared with the store."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from shared.events import Event
+from shared.messages.events import Event
 from tests.integration.arena import Arena, eventually, policy_file
 from tests.integration.gateway import completed, serving, started, whole
 from tests.integration.watching import by_name, watching
@@ -20,17 +20,18 @@ NEWEST = """
 
 
 async def test_the_first_message_is_a_snapshot_that_agrees_with_the_store(
-    full_arena: Arena, http: httpx.AsyncClient
+    arena: Arena, http: httpx.AsyncClient
 ) -> None:
-    await whole(full_arena, "greedy", "oracle")
-    run = await completed(http, tasks=300, name="seen")
+    await whole(arena, "greedy", "oracle")
+    run = await completed(http, tasks=300, name="watched")
     async with watching(http) as watcher:
-        said = await watcher.next()
-    assert (said["type"], said["snapshot"], said["run"]) == ("simulation_update", True, run)
-    assert (said["state"], said["tasks_sent"], said["tasks_processed"]) == ("completed", 300, 300)
-    assert (said["rejected"], said["spec"]["name"]) == (0, "seen")
-    rows = by_name(said)
-    stored = {row["scheduler"]: row for row in full_arena.store.query(NEWEST, {"run": run})}
+        message = await watcher.next()
+    expected = {"type": "simulation_update", "snapshot": True, "run": run, "state": "completed"}
+    expected |= {"tasks_sent": 300, "tasks_processed": 300}
+    assert message | expected == message
+    assert (message["rejected"], message["spec"]["name"]) == (0, "watched")
+    rows = by_name(message)
+    stored = {row["scheduler"]: row for row in arena.store.query(NEWEST, {"run": run})}
     assert set(rows) == set(stored) == {"greedy", "oracle"}
     for name, row in rows.items():
         assert (row["tasks"], row["failed"]) == (300, 0)
@@ -39,29 +40,32 @@ async def test_the_first_message_is_a_snapshot_that_agrees_with_the_store(
         assert row["avg_wait"] == pytest.approx(stored[name]["total_wait"] / 300, rel=1e-5)
     ratio = stored["greedy"]["total_time"] / stored["oracle"]["total_time"]
     assert rows["greedy"]["vs_oracle"] == rows["greedy"]["score"] == pytest.approx(ratio, rel=1e-5)
-    assert [(row["name"], row["rank"]) for row in said["comparison"]] == [
+    assert [(row["name"], row["rank"]) for row in message["comparison"]] == [
         ("oracle", 1),
         ("greedy", 2),
     ]
-    (task,) = full_arena.store.query("SELECT * FROM tasks FINAL WHERE task_id = 299")
-    assert (said["task"]["id"], said["task"]["size"]) == (299, pytest.approx(task["size"], 1e-5))
-    for result in full_arena.store.query("SELECT * FROM scheduler_results WHERE task_id = 299"):
-        shown = said["latest_results"][result["scheduler"]]
+    (task,) = arena.store.query("SELECT * FROM tasks FINAL WHERE task_id = 299")
+    assert (message["task"]["id"], message["task"]["size"]) == (
+        299,
+        pytest.approx(task["size"], 1e-5),
+    )
+    for result in arena.store.query("SELECT * FROM scheduler_results WHERE task_id = 299"):
+        shown = message["latest_results"][result["scheduler"]]
         assert shown["time"] == pytest.approx(result["time"], rel=1e-5)
         assert shown["gpu_fraction"] == pytest.approx(result["gpu_fraction"], rel=1e-5)
         assert (shown["gpu"], shown["status"]) == (result["gpu"], "ok")
-    told = [note["message"] for note in said["notifications"]]
-    assert told[0] == f"run {run} is complete: every task has its results"
-    assert f"run {run} started with greedy, oracle" in told
+    notifications = [note["message"] for note in message["notifications"]]
+    assert notifications[0] == f"run {run} is complete: every task has its results"
+    assert f"run {run} started with greedy, oracle" in notifications
 
 
 async def test_utilisation_is_the_work_of_the_last_simulated_minute(
-    full_arena: Arena, http: httpx.AsyncClient
+    arena: Arena, http: httpx.AsyncClient
 ) -> None:
     """Also of a run that was not watched: what lies before comes from the store."""
-    await whole(full_arena, "cpu_only")
+    await whole(arena, "cpu_only")
     run = await completed(http, tasks=2000)
-    rows = full_arena.store.query(
+    rows = arena.store.query(
         "SELECT clock, cpu_busy[1] AS busy FROM standings FINAL WHERE run = {run:String} "
         "ORDER BY batch",
         {"run": run},
@@ -78,104 +82,109 @@ async def test_utilisation_is_the_work_of_the_last_simulated_minute(
 
 
 async def test_updates_follow_one_another_and_reach_the_end(
-    full_arena: Arena, http: httpx.AsyncClient
+    arena: Arena, http: httpx.AsyncClient
 ) -> None:
-    await whole(full_arena, "greedy", "oracle")
+    await whole(arena, "greedy", "oracle")
     run = await started(http, pace=200, tasks=500)
+    await http.post("/api/pause")
     async with watching(http, run) as watcher:
         first = await watcher.next()
         assert first["snapshot"]
+        assert first["tasks_processed"] < 500
+        await http.post("/api/resume")
         sequence, done = first["sequence"], first["tasks_processed"]
-        seen = {}
+        snapshots = {}
         while done < 500:
-            said = await watcher.update()
-            assert not said["snapshot"]
-            assert said["sequence"] == sequence + 1
-            assert said["tasks_processed"] >= done
-            sequence, done = said["sequence"], said["tasks_processed"]
-            seen |= by_name(said)
-        assert said["tasks_sent"] == 500
-    assert {name: row["tasks"] for name, row in seen.items()} == {"greedy": 500, "oracle": 500}
+            message = await watcher.update()
+            assert not message["snapshot"]
+            assert message["sequence"] == sequence + 1
+            assert message["tasks_processed"] >= done
+            sequence, done = message["sequence"], message["tasks_processed"]
+            snapshots |= by_name(message)
+        assert message["tasks_sent"] == 500
+    assert {name: row["tasks"] for name, row in snapshots.items()} == {"greedy": 500, "oracle": 500}
 
 
-async def test_an_update_holds_only_what_has_changed(
-    full_arena: Arena, http: httpx.AsyncClient
-) -> None:
+async def test_an_update_holds_only_what_has_changed(arena: Arena, http: httpx.AsyncClient) -> None:
     """The Oracle's worker goes: from then on only greedy moves, and nobody else's score."""
-    await whole(full_arena, "greedy", "oracle")
-    workers = [s for s in full_arena._services if s.scheduler == "oracle"]
+    await whole(arena, "greedy", "oracle")
+    workers = [s for s in arena._services if s.scheduler == "oracle"]
     run = await started(http, pace=100)
     async with watching(http, run) as watcher:
-        await watcher.until(lambda said: said.get("tasks_processed", 0) > 20)
-        await full_arena.stop(*workers)
-        said = await watcher.until(
-            lambda said: [row["name"] for row in said.get("comparison", [])] == ["greedy"]
+        await watcher.until(lambda message: message.get("tasks_processed", 0) > 20)
+        await arena.stop(*workers)
+        message = await watcher.until(
+            lambda message: [row["name"] for row in message.get("comparison", [])] == ["greedy"]
         )
-        assert set(said["utilization"]["schedulers"]) == {"greedy"}
-        assert set(said["latest_results"]) == {"greedy", "oracle"}
-        assert by_name(said)["greedy"]["tasks"] > said["tasks_processed"]
-        lagging = await watcher.until(lambda said: "tasks/scheduler-oracle" in said.get("lag", {}))
+        assert set(message["utilization"]["schedulers"]) == {"greedy"}
+        assert set(message["latest_results"]) == {"greedy", "oracle"}
+        assert by_name(message)["greedy"]["tasks"] > message["tasks_processed"]
+        lagging = await watcher.until(
+            lambda message: "tasks/scheduler-oracle" in message.get("lag", {})
+        )
         assert lagging["lag"]["tasks/scheduler-oracle"] > 0
 
 
-async def test_a_restarted_gateway_shows_the_same_figures(full_arena: Arena) -> None:
-    await full_arena.start("recorder")
-    seen = []
-    async with serving(full_arena.settings) as http:
-        await whole(full_arena, "greedy", "oracle")
+async def test_a_restarted_gateway_shows_the_same_figures(arena: Arena) -> None:
+    await arena.start("recorder")
+    snapshots = []
+    async with serving(arena.settings) as http:
+        await whole(arena, "greedy", "oracle")
         run = await started(http, pace=400)
         async with watching(http, run) as watcher:
-            await watcher.until(lambda said: said.get("tasks_processed", 0) > 300)
+            await watcher.until(lambda message: message.get("tasks_processed", 0) > 300)
             await http.post("/api/pause")
             # Quiet: what is on its way has arrived.
-            await watcher.until(lambda said: said["type"] == "heartbeat")
+            await watcher.until(lambda message: message["type"] == "heartbeat")
         async with watching(http, run) as watcher:
-            seen.append(await watcher.next())
-    async with serving(full_arena.settings) as http, watching(http, run) as watcher:
-        seen.append(await watcher.next())
-    before, after = seen
+            snapshots.append(await watcher.next())
+    async with serving(arena.settings) as http, watching(http, run) as watcher:
+        snapshots.append(await watcher.next())
+    before, after = snapshots
     for key in ("state", "tasks_sent", "tasks_processed", "task", "latest_results", "comparison"):
         assert after[key] == before[key], key
     assert after["state"] == "paused"
 
 
-async def test_a_paused_run_sends_heartbeats(full_arena: Arena, http: httpx.AsyncClient) -> None:
-    await whole(full_arena, "greedy")
+async def test_a_paused_run_sends_heartbeats(arena: Arena, http: httpx.AsyncClient) -> None:
+    await whole(arena, "greedy")
     run = await started(http, pace=100)
     async with watching(http, run) as watcher:
-        await watcher.until(lambda said: said.get("tasks_processed", 0) > 0)
+        await watcher.until(lambda message: message.get("tasks_processed", 0) > 0)
         await http.post("/api/pause")
-        await watcher.until(lambda said: said.get("state") == "paused")
-        beat = await watcher.until(lambda said: said["type"] == "heartbeat")
+        await watcher.until(lambda message: message.get("state") == "paused")
+        beat = await watcher.until(lambda message: message["type"] == "heartbeat")
         assert (beat["run"], beat["state"]) == (run, "paused")
         assert set(beat) == {"type", "at", "run", "state"}
         await http.post("/api/resume")
-        said = await watcher.until(lambda said: said.get("state") == "running")
-        assert said["type"] == "simulation_update"
+        message = await watcher.until(lambda message: message.get("state") == "running")
+        assert message["type"] == "simulation_update"
 
 
 async def test_notifications_of_the_run_and_of_no_run_are_passed_on(
-    full_arena: Arena, http: httpx.AsyncClient
+    arena: Arena, http: httpx.AsyncClient
 ) -> None:
-    run = (await full_arena.run(schedulers=["greedy"], pace=1)).run
+    run = (await arena.run(schedulers=["greedy"], pace=1)).run
     async with watching(http, run) as watcher:
         assert (await watcher.next())["comparison"] == []
         for number, about in enumerate(("another-run", run, "")):
             note = Event(kind="service", service="test", run=about, message=f"number {number}")
-            await full_arena.bus.tell(note, message_id=f"test.{number}")
-        told = [await watcher.until(lambda said: said["type"] == "notification") for _ in range(2)]
-    assert [(note["message"], note["run"]) for note in told] == [
+            await arena.bus.publish_event(note, message_id=f"test.{number}")
+        notifications = [
+            await watcher.until(lambda message: message["type"] == "notification") for _ in range(2)
+        ]
+    assert [(note["message"], note["run"]) for note in notifications] == [
         ("number 1", run),
         ("number 2", ""),
     ]
-    assert (told[0]["kind"], told[0]["service"]) == ("service", "test")
+    assert (notifications[0]["kind"], notifications[0]["service"]) == ("service", "test")
 
 
 async def test_weights_change_the_ranking_of_the_one_who_sent_them(
-    full_arena: Arena, http: httpx.AsyncClient
+    arena: Arena, http: httpx.AsyncClient
 ) -> None:
     """On GPU-friendly work gpu_only is fastest and cpu_only cheapest."""
-    await whole(full_arena, "cpu_only", "gpu_only")
+    await whole(arena, "cpu_only", "gpu_only")
     run = await completed(http, tasks=200, workload={"preset": "gpu_friendly"})
     async with watching(http, run) as one, watching(http, run) as other:
         for watcher in (one, other):
@@ -185,49 +194,45 @@ async def test_weights_change_the_ranking_of_the_one_who_sent_them(
             ]
         await one.connection.send("nonsense")
         await one.weigh(time=0, energy=0, cost=1)
-        said = await one.update()
-        assert said["snapshot"]
-        assert [(row["name"], row["rank"]) for row in said["comparison"]] == [
+        message = await one.update()
+        assert message["snapshot"]
+        assert [(row["name"], row["rank"]) for row in message["comparison"]] == [
             ("cpu_only", 1),
             ("gpu_only", 2),
         ]
-        cost = {row["name"]: row["avg_cost"] for row in said["comparison"]}
-        assert said["comparison"][1]["score"] == pytest.approx(
+        cost = {row["name"]: row["avg_cost"] for row in message["comparison"]}
+        assert message["comparison"][1]["score"] == pytest.approx(
             cost["gpu_only"] / cost["cpu_only"], rel=1e-4
         )
-        assert all(row["pareto"] for row in said["comparison"])
+        assert all(row["pareto"] for row in message["comparison"])
         assert not (await other.next()).get("snapshot")
 
 
 async def test_a_finished_run_whose_messages_are_gone_comes_from_the_store(
-    full_arena: Arena, http: httpx.AsyncClient
+    arena: Arena, http: httpx.AsyncClient
 ) -> None:
-    await whole(full_arena, "greedy", "oracle")
+    await whole(arena, "greedy", "oracle")
     run = await completed(http, tasks=120)
-
-    async def trimmed() -> bool:
-        return await full_arena.count_of("RESULTS", f"results.{run}.*") == 0
-
-    await eventually(trimmed)
+    await eventually(lambda: arena.count_of("RESULTS", f"results.{run}.*"), equals=0)
     async with watching(http, run) as watcher:
-        said = await watcher.next()
-    assert {name: row["tasks"] for name, row in by_name(said).items()} == {
-        "greedy": 120,
-        "oracle": 120,
-    }
-    assert said["task"]["id"] == 119
-    assert set(said["latest_results"]) == {"greedy", "oracle"}
+        message = await watcher.next()
+    tasks = {name: row["tasks"] for name, row in by_name(message).items()}
+    assert tasks == {"greedy": 120, "oracle": 120}
+    assert message["task"]["id"] == 119
+    assert set(message["latest_results"]) == {"greedy", "oracle"}
 
 
 async def test_a_scheduler_that_is_plugged_in_appears(
-    full_arena: Arena, http: httpx.AsyncClient, tmp_path: Path
+    arena: Arena, http: httpx.AsyncClient, tmp_path: Path
 ) -> None:
     own = policy_file(tmp_path, "third_each", "return Decisions(np.full(len(tasks), 1 / 3))")
-    await whole(full_arena, "oracle", own)
+    await whole(arena, "oracle", own)
     listed = {row["name"]: row for row in (await http.get("/api/schedulers")).json()}
     assert listed["third_each"] == {"name": "third_each", "deployed": 1, "description": ""}
     assert "least execution time" in listed["oracle"]["description"]
     await started(http, pace=100)
     async with watching(http) as watcher:
-        said = await watcher.until(lambda said: "third_each" in said.get("latest_results", {}))
-        assert said["latest_results"]["third_each"]["gpu_fraction"] == pytest.approx(1 / 3, 1e-5)
+        message = await watcher.until(
+            lambda message: "third_each" in message.get("latest_results", {})
+        )
+        assert message["latest_results"]["third_each"]["gpu_fraction"] == pytest.approx(1 / 3, 1e-5)

@@ -1,4 +1,4 @@
-"""Models over HTTP: the list, the artefact, and the way back to an older one."""
+"""Models over HTTP: list, download, roll back."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import pytest
 from nats.aio.msg import Msg
 from pydantic import SecretStr
 
-from shared import models, subjects
-from shared.events import Event
-from shared.models import Manifest
+from shared.bus import model_registry
+from shared.messages import models, subjects
+from shared.messages.events import Event
+from shared.messages.models import Manifest
 from tests.integration.arena import Arena, eventually
 from tests.integration.gateway import assert_problem, serving
 
@@ -21,7 +22,7 @@ BODIES = {1: b"\x00one\xff", 2: b"two", 3: b"three"}
 
 
 def manifest(version: int, **fields: Any) -> Manifest:
-    given: dict[str, Any] = {
+    values: dict[str, Any] = {
         "run": "some-run",
         "name": "hybrid_ml",
         "version": version,
@@ -32,57 +33,57 @@ def manifest(version: int, **fields: Any) -> Manifest:
         "metrics": {"score": 1.25, "champion_score": 1.5},
         "reason": f"number {version}: nicht schlechter, ≤ 1 %",
     }
-    return Manifest(**{**given, **fields})
+    return Manifest(**{**values, **fields})
 
 
 async def shipped(arena: Arena, *versions: int) -> None:
     after = 0
     for version in versions:
-        after = await models.ship(arena.bus, manifest(version), BODIES[version], after=after)
+        after = await model_registry.ship(
+            arena.bus, manifest(version), BODIES[version], after=after
+        )
 
 
-async def told(arena: Arena, made: Manifest, shipped: bool) -> None:
+async def publish_event(arena: Arena, made: Manifest, shipped: bool) -> None:
     event = Event(
         kind="model",
         service="trainer",
         message="",
         data={"manifest": made.model_dump(), "shipped": shipped},
     )
-    await arena.bus.tell(event, message_id=f"{made.run}.{made.name}.{made.version}.{shipped}")
+    await arena.bus.publish_event(
+        event, message_id=f"{made.run}.{made.name}.{made.version}.{shipped}"
+    )
 
 
 async def answering(arena: Arena, answer: Callable[[Any], Any]) -> list[Any]:
-    """Somebody in the trainer's place; returns what it will have been asked."""
-    asked: list[Any] = []
+    """A fake trainer; returns the list to which it appends requests."""
+    requests: list[Any] = []
 
     async def respond(message: Msg) -> None:
-        asked.append(json.loads(message.data))
-        await message.respond(json.dumps(answer(asked[-1])).encode())
+        requests.append(json.loads(message.data))
+        await message.respond(json.dumps(answer(requests[-1])).encode())
 
     client = arena.bus.broker._connection
-    assert client is not None
     await client.subscribe(subjects.ROLLBACK, cb=respond)
     await client.flush()
-    return asked
+    return requests
 
 
-async def test_models_are_listed_newest_first(full_arena: Arena, http: httpx.AsyncClient) -> None:
-    await told(full_arena, manifest(1), True)
-    await told(full_arena, manifest(2, created_at=1.7e9 + 1.5), False)
-    await told(full_arena, manifest(2), True)
-    await told(full_arena, manifest(3, run="other-run", name="rl_agent", metrics={}), True)
+async def test_models_are_listed_newest_first(arena: Arena, http: httpx.AsyncClient) -> None:
+    await publish_event(arena, manifest(1), True)
+    await publish_event(arena, manifest(2, created_at=1.7e9 + 1.5), False)
+    await publish_event(arena, manifest(2), True)
+    await publish_event(arena, manifest(3, run="other-run", name="rl_agent", metrics={}), True)
 
-    async def listed(**asked: Any) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = (await http.get("/api/models", params=asked)).json()
+    async def listed(**parameters: Any) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = (await http.get("/api/models", params=parameters)).json()
         return rows
 
-    async def all_of_them() -> bool:
-        return len(await listed()) == 4
-
-    await eventually(all_of_them)
+    await eventually(lambda: listed(), accept=lambda rows: len(rows) == 4)
     rows = await listed()
-    seen = [(row["run"], row["version"], row["shipped"]) for row in rows]
-    assert seen == [
+    listing = [(row["run"], row["version"], row["shipped"]) for row in rows]
+    assert listing == [
         ("other-run", 3, True),
         ("some-run", 2, True),
         ("some-run", 2, False),
@@ -114,22 +115,24 @@ async def test_models_are_listed_newest_first(full_arena: Arena, http: httpx.Asy
     assert_problem(await http.get("/api/models?limit=0"), 422, "limit")
 
 
-async def test_a_model_is_had_as_it_was_shipped(full_arena: Arena, http: httpx.AsyncClient) -> None:
-    await shipped(full_arena, 1, 2)
+async def test_a_model_is_downloaded_as_it_was_published(
+    arena: Arena, http: httpx.AsyncClient
+) -> None:
+    await shipped(arena, 1, 2)
     for version, number in (("1", 1), ("2", 2), ("newest", 2)):
         answer = await http.get(f"/api/models/some-run/hybrid_ml/{version}")
         assert (answer.status_code, answer.content) == (200, BODIES[number])
         assert answer.headers["content-type"] == "application/octet-stream"
-        said = Manifest.model_validate_json(answer.headers["x-model-manifest"])
-        assert said == manifest(number)
+        received = Manifest.model_validate_json(answer.headers["x-model-manifest"])
+        assert received == manifest(number)
 
 
 @pytest.mark.parametrize(
-    ("place", "status", "said"),
+    ("place", "status", "detail"),
     [
-        ("some-run/hybrid_ml/9", 404, "version 9 of hybrid_ml in run some-run is not held"),
+        ("some-run/hybrid_ml/9", 404, "version 9 of hybrid_ml in run some-run is not stored"),
         ("some-run/rl_agent/newest", 404, "no model of rl_agent in run some-run"),
-        ("other-run/hybrid_ml/1", 404, "not held"),
+        ("other-run/hybrid_ml/1", 404, "not stored"),
         ("some-run/greedy/1", 404, "no learner 'greedy'; there are hybrid_ml, rl_agent"),
         ("*/hybrid_ml/1", 404, "no run '*'"),
         ("%3E/hybrid_ml/newest", 404, "no run '>'"),
@@ -138,18 +141,20 @@ async def test_a_model_is_had_as_it_was_shipped(full_arena: Arena, http: httpx.A
         ("some-run/hybrid_ml/oldest", 422, "version"),
     ],
 )
-async def test_a_model_that_is_not_there_is_a_problem(
-    full_arena: Arena, http: httpx.AsyncClient, place: str, status: int, said: str
+async def test_an_unknown_model_is_a_problem(
+    arena: Arena, http: httpx.AsyncClient, place: str, status: int, detail: str
 ) -> None:
-    await shipped(full_arena, 1)
-    assert_problem(await http.get(f"/api/models/{place}"), status, said)
+    await shipped(arena, 1)
+    assert_problem(await http.get(f"/api/models/{place}"), status, detail)
 
 
-async def test_a_rollback_is_the_trainers(full_arena: Arena, http: httpx.AsyncClient) -> None:
-    asked = await answering(full_arena, lambda _: manifest(3).model_dump())
+async def test_a_rollback_is_requested_from_the_trainer(
+    arena: Arena, http: httpx.AsyncClient
+) -> None:
+    requests = await answering(arena, lambda _: manifest(3).model_dump())
     answer = await http.post("/api/models/some-run/hybrid_ml/rollback", json={"version": 1})
     assert (answer.status_code, answer.json()) == (200, manifest(3).model_dump())
-    assert asked == [{"run": "some-run", "name": "hybrid_ml", "version": 1}]
+    assert requests == [{"run": "some-run", "name": "hybrid_ml", "version": 1}]
 
 
 async def test_a_rollback_without_a_trainer_says_so(http: httpx.AsyncClient) -> None:
@@ -157,24 +162,24 @@ async def test_a_rollback_without_a_trainer_says_so(http: httpx.AsyncClient) -> 
     assert_problem(answer, 503, "no trainer answers")
 
 
-async def test_a_rollback_that_fails_says_why(full_arena: Arena, http: httpx.AsyncClient) -> None:
-    await shipped(full_arena, 1)
-    asked = await answering(full_arena, lambda _: {"error": "somebody else was first"})
+async def test_a_rollback_that_fails_says_why(arena: Arena, http: httpx.AsyncClient) -> None:
+    await shipped(arena, 1)
+    requests = await answering(arena, lambda _: {"error": "somebody else was first"})
     place = "/api/models/some-run/hybrid_ml/rollback"
     assert_problem(await http.post(place, json={"version": 1}), 409, "somebody else was first")
-    assert_problem(await http.post(place, json={"version": 2}), 404, "version 2", "not held")
-    assert len(asked) == 2
+    assert_problem(await http.post(place, json={"version": 2}), 404, "version 2", "not stored")
+    assert len(requests) == 2
     for body in ({}, {"version": 0}, {"version": "newest"}, {"version": 1, "now": True}):
         assert_problem(await http.post(place, json=body), 422)
     answer = await http.post("/api/models/some-run/greedy/rollback", json={"version": 1})
     assert_problem(answer, 404, "no learner 'greedy'")
-    assert len(asked) == 2
+    assert len(requests) == 2
 
 
-async def test_a_rollback_needs_the_token(full_arena: Arena) -> None:
+async def test_a_rollback_needs_the_token(arena: Arena) -> None:
     token = SecretStr("secret")
-    async with serving(full_arena.settings.model_copy(update={"gateway_token": token})) as http:
+    async with serving(arena.settings.model_copy(update={"gateway_token": token})) as http:
         place = "/api/models/some-run/hybrid_ml/rollback"
         assert_problem(await http.post(place, json={"version": 1}), 401)
-        given = {"Authorization": "Bearer secret"}
-        assert_problem(await http.post(place, json={"version": 1}, headers=given), 503)
+        values = {"Authorization": "Bearer secret"}
+        assert_problem(await http.post(place, json={"version": 1}, headers=values), 503)

@@ -1,4 +1,4 @@
-"""What a page reads: tasks, events and runs page by page, a spec checked, what is deployed."""
+"""Tasks, events and runs page by page; checking a spec; what is deployed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from shared.events import Event
+from shared.messages.events import Event
 from tests.integration.arena import Arena, eventually
 from tests.integration.gateway import assert_problem, completed, get, started, whole
 
@@ -15,24 +15,24 @@ TASK = {"size": 1000, "compute_intensity": 0.5, "memory_required": 1600}
 
 
 async def test_tasks_are_paged_newest_first_without_gaps(
-    full_arena: Arena, http: httpx.AsyncClient
+    arena: Arena, http: httpx.AsyncClient
 ) -> None:
-    await whole(full_arena, "greedy", "oracle")
+    await whole(arena, "greedy", "oracle")
     run = await completed(http, tasks=120)
-    seen: list[tuple[int, str]] = []
+    detail: list[tuple[int, str]] = []
     before: int | None = None
     while True:
-        given = {} if before is None else {"before": before}
-        page = await get(http, f"/api/runs/{run}/tasks", limit=50, **given)
-        seen += [(row["task_id"], row["scheduler_name"]) for row in page["rows"]]
+        parameters = {} if before is None else {"before": before}
+        page = await get(http, f"/api/runs/{run}/tasks", limit=50, **parameters)
+        detail += [(row["task_id"], row["scheduler_name"]) for row in page["rows"]]
         before = page["next_before"]
         if before is None:
             break
-    assert seen == [(task, name) for task in range(119, -1, -1) for name in ("greedy", "oracle")]
+    assert detail == [(task, name) for task in range(119, -1, -1) for name in ("greedy", "oracle")]
     page = await get(http, f"/api/runs/{run}/tasks", limit=3, scheduler="greedy", before=100)
     assert [row["task_id"] for row in page["rows"]] == [99, 98, 97]
     row = page["rows"][0]
-    (stored,) = full_arena.store.query(
+    (stored,) = arena.store.query(
         "SELECT g.time AS time, g.wait AS wait, g.cost AS cost, g.time / o.time AS ratio, "
         "t.size AS size "
         "FROM (SELECT * FROM scheduler_results FINAL WHERE scheduler = 'greedy') AS g "
@@ -52,14 +52,12 @@ async def test_tasks_are_paged_newest_first_without_gaps(
     assert_problem(await http.get(f"/api/runs/{run}/tasks?scheduler=other"), 404)
 
 
-async def test_failed_tasks_are_found_among_many(
-    full_arena: Arena, http: httpx.AsyncClient
-) -> None:
-    await whole(full_arena, "cpu_only", "gpu_only")
+async def test_failed_tasks_are_found_among_many(arena: Arena, http: httpx.AsyncClient) -> None:
+    await whole(arena, "cpu_only", "gpu_only")
     run = await completed(http, tasks=1500, physics={"memory_policy": "fail"})
     failed = [
         row["task_id"]
-        for row in full_arena.store.query(
+        for row in arena.store.query(
             "SELECT task_id FROM scheduler_results FINAL WHERE status = 'failed' "
             "ORDER BY task_id DESC"
         )
@@ -76,9 +74,9 @@ async def test_failed_tasks_are_found_among_many(
     assert rest["next_before"] is None
 
 
-async def test_one_task_is_explained(full_arena: Arena, http: httpx.AsyncClient) -> None:
+async def test_one_task_is_explained(arena: Arena, http: httpx.AsyncClient) -> None:
     """1 s on the CPU; on a GPU 0.4 s of compute and 0.1 s of transfer."""
-    await whole(full_arena, "cpu_only", "round_robin", "oracle")
+    await whole(arena, "cpu_only", "round_robin", "oracle")
     run = await started(http, pace=200)
     (task,) = (await http.post("/api/tasks", json=TASK)).json()["task_ids"]
 
@@ -86,12 +84,12 @@ async def test_one_task_is_explained(full_arena: Arena, http: httpx.AsyncClient)
         answer = await http.get(f"/api/runs/{run}/tasks/{task}")
         return answer.json() if len(answer.json().get("results", [])) == 3 else None
 
-    seen = await eventually(known)
-    assert seen["task"]["size"] == 1000
-    assert seen["physics"]["cpu_seconds"] == pytest.approx(1)
-    assert seen["physics"]["gpu_seconds"] == pytest.approx(0.5)
-    assert (seen["physics"]["best_share"], seen["physics"]["fits_gpu_memory"]) == (1, True)
-    rows = {row["scheduler_name"]: row for row in seen["results"]}
+    detail = await eventually(known)
+    assert detail["task"]["size"] == 1000
+    assert detail["physics"]["cpu_seconds"] == pytest.approx(1)
+    assert detail["physics"]["gpu_seconds"] == pytest.approx(0.5)
+    assert (detail["physics"]["best_share"], detail["physics"]["fits_gpu_memory"]) == (1, True)
+    rows = {row["scheduler_name"]: row for row in detail["results"]}
     assert rows["oracle"]["actual_time"] == pytest.approx(0.5)
     assert "no share is faster" in rows["oracle"]["explanation"]
     assert rows["cpu_only"]["vs_oracle"] == pytest.approx(2)
@@ -99,7 +97,7 @@ async def test_one_task_is_explained(full_arena: Arena, http: httpx.AsyncClient)
     assert rows["cpu_only"]["explanation"].endswith(
         "the Oracle's share of 100 % would have taken 500 ms"
     )
-    stored = full_arena.store.query(
+    stored = arena.store.query(
         "SELECT gpu_start, cpu_start, finish, cost_electricity FROM scheduler_results FINAL "
         "WHERE scheduler = 'oracle' AND task_id = {t:Int64}",
         {"t": task},
@@ -110,7 +108,7 @@ async def test_one_task_is_explained(full_arena: Arena, http: httpx.AsyncClient)
     assert_problem(await http.get(f"/api/runs/{run}/tasks/many"), 422)
 
 
-async def test_events_are_paged_newest_first(full_arena: Arena, http: httpx.AsyncClient) -> None:
+async def test_events_are_paged_newest_first(arena: Arena, http: httpx.AsyncClient) -> None:
     for number in range(7):
         run, kind = ("one", "model") if number % 2 else ("other", "run")
         note = Event(
@@ -121,13 +119,11 @@ async def test_events_are_paged_newest_first(full_arena: Arena, http: httpx.Asyn
             at=2e9 + number,
             data={"n": number},
         )
-        await full_arena.bus.tell(note, message_id=f"test.{number}")
-
-    async def stored() -> bool:
-        found = await get(http, "/api/events", limit=7)
-        return [event["service"] for event in found["events"]] == ["test"] * 7
-
-    await eventually(stored)
+        await arena.bus.publish_event(note, message_id=f"test.{number}")
+    await eventually(
+        lambda: get(http, "/api/events", limit=7),
+        accept=lambda body: [event["service"] for event in body["events"]] == ["test"] * 7,
+    )
     first = await get(http, "/api/events", limit=3)
     assert [event["message"] for event in first["events"]] == ["6", "5", "4"]
     assert first["events"][0]["at"] == 2e9 + 6
@@ -143,8 +139,8 @@ async def test_events_are_paged_newest_first(full_arena: Arena, http: httpx.Asyn
     assert_problem(await http.get("/api/events?limit=1001"), 422)
 
 
-async def test_runs_are_paged(full_arena: Arena, http: httpx.AsyncClient) -> None:
-    made = [(await full_arena.run(schedulers=["greedy"], pace=1)).run for _ in range(5)]
+async def test_runs_are_paged(arena: Arena, http: httpx.AsyncClient) -> None:
+    made = [(await arena.run(schedulers=["greedy"], pace=1)).run for _ in range(5)]
     first = await get(http, "/api/runs", limit=2)
     assert [run["run"] for run in first] == [made[4], made[3]]
     rest = await get(http, "/api/runs", before=made[3])
@@ -152,13 +148,11 @@ async def test_runs_are_paged(full_arena: Arena, http: httpx.AsyncClient) -> Non
     assert_problem(await http.get("/api/runs?before=none"), 404)
 
 
-async def test_a_spec_is_checked_without_starting_it(
-    full_arena: Arena, http: httpx.AsyncClient
-) -> None:
+async def test_a_spec_is_checked_without_starting_it(arena: Arena, http: httpx.AsyncClient) -> None:
     empty = (await http.post("/api/runs/check", json={})).json()
     assert empty["ok"] is False
     assert "deploy at least one worker" in empty["problems"][0]
-    await full_arena.schedulers("greedy", "oracle")
+    await arena.schedulers("greedy", "oracle")
     good = (await http.post("/api/runs/check", json={"seed": 9})).json()
     assert (good["ok"], good["problems"]) == (True, [])
     assert (good["spec"]["seed"], good["spec"]["pace"]) == (9, 20)
@@ -171,10 +165,10 @@ async def test_a_spec_is_checked_without_starting_it(
     assert await get(http, "/api/runs") == []
 
 
-async def test_what_a_page_asks_first(full_arena: Arena, http: httpx.AsyncClient) -> None:
-    await full_arena.schedulers("greedy", "greedy", "oracle")
-    found = {row["name"]: row["deployed"] for row in await get(http, "/api/schedulers")}
-    assert found == {"greedy": 2, "oracle": 1}
+async def test_schedulers_presets_schema_and_config(arena: Arena, http: httpx.AsyncClient) -> None:
+    await arena.schedulers("greedy", "greedy", "oracle")
+    body = {row["name"]: row["deployed"] for row in await get(http, "/api/schedulers")}
+    assert body == {"greedy": 2, "oracle": 1}
     presets = {row["name"]: row["description"] for row in await get(http, "/api/presets")}
     assert presets["readme"] == "sizes 500 to 1500; intensity 0.1 to 0.9; memory 50 to 150 MB"
     assert set(presets) == {"hpc", "documented", "readme", "gpu_friendly", "cpu_friendly"}
@@ -185,14 +179,9 @@ async def test_what_a_page_asks_first(full_arena: Arena, http: httpx.AsyncClient
     assert config["version"]
 
 
-async def test_every_answer_is_described(http: httpx.AsyncClient) -> None:
+async def test_every_response_is_described(http: httpx.AsyncClient) -> None:
     described = await get(http, "/openapi.json")
     for path, methods in described["paths"].items():
-        for method, said in methods.items():
-            assert said.get("description"), f"{method} {path}"
-            assert "application/problem+json" in said["responses"]["default"]["content"]
-            for answer in said["responses"].values():
-                schema = answer.get("content", {}).get("application/json", {}).get("schema", {})
-                name = (schema.get("items") or schema).get("$ref", "").rpartition("/")[2]
-                shape = described["components"]["schemas"].get(name, {"example": {}})
-                assert "example" in shape or name == "Manifest", f"{method} {path}: {name}"
+        for method, operation in methods.items():
+            assert operation.get("description"), f"{method} {path}"
+            assert "application/problem+json" in operation["responses"]["default"]["content"]

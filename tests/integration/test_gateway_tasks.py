@@ -1,4 +1,4 @@
-"""Tasks that people submit: accepted once, or refused with a reason."""
+"""Submitted tasks: accepted once, or refused with a reason."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ import nats.errors
 import pytest
 from nats.js import JetStreamContext
 
-from services.gateway import control
-from shared import subjects
-from shared.bus import Bus
-from shared.runs import RunState
-from shared.stream import Position, load_position
-from shared.workload import generate
+from services.gateway.tasks import submission
+from shared.bus.client import Bus
+from shared.bus.task_stream import Position, load_position
+from shared.domain.workload import generate
+from shared.messages import subjects
+from shared.messages.runs import RunState
 from tests.integration.arena import Arena, eventually
 from tests.integration.gateway import TASK, assert_problem, started, state_of, whole
 
 
 async def test_submitted_tasks_get_results_from_every_scheduler(
-    full_arena: Arena, http: httpx.AsyncClient
+    arena: Arena, http: httpx.AsyncClient
 ) -> None:
     """1 alone, then 3 in one body: (960/1000)^1.5 / (0.75 + 0.5) is 0.752 s on the CPU."""
-    await whole(full_arena, "cpu_only", "gpu_only")
+    await whole(arena, "cpu_only", "gpu_only")
     run = await started(http, pace=300)
     one = await http.post("/api/tasks", json=TASK)
     assert one.status_code == 202, one.text
     (first,) = one.json()["task_ids"]
-    given = [TASK, {**TASK, "arrival_time": 3.5}, {**TASK, "dependencies": [first]}]
-    many = await http.post("/api/tasks", json={"run": run, "tasks": given})
+    three = [TASK, {**TASK, "arrival_time": 3.5}, {**TASK, "dependencies": [first]}]
+    many = await http.post("/api/tasks", json={"run": run, "tasks": three})
     assert many.status_code == 202, many.text
     ids = many.json()["task_ids"]
     assert ids == list(range(ids[0], ids[0] + 3))
     wanted = [first, *ids]
 
     async def results() -> list[dict[str, Any]] | None:
-        rows = full_arena.store.query(
+        rows = arena.store.query(
             "SELECT scheduler, task_id, time FROM scheduler_results FINAL "
             "WHERE task_id IN {ids:Array(Int64)} ORDER BY scheduler, task_id",
             {"ids": wanted},
@@ -47,7 +47,7 @@ async def test_submitted_tasks_get_results_from_every_scheduler(
         return rows if len(rows) == 8 else None
 
     async def tasks() -> list[dict[str, Any]] | None:
-        rows = full_arena.store.query(
+        rows = arena.store.query(
             "SELECT task_id, arrival_time, dependencies FROM tasks FINAL "
             "WHERE task_id IN {ids:Array(Int64)} ORDER BY task_id",
             {"ids": wanted},
@@ -67,10 +67,10 @@ async def test_submitted_tasks_get_results_from_every_scheduler(
 
 
 async def test_tasks_that_many_submit_at_once_are_all_accepted_once(
-    full_arena: Arena, http: httpx.AsyncClient
+    arena: Arena, http: httpx.AsyncClient
 ) -> None:
-    """While the generator sends its own: nobody's tasks take the place of another's."""
-    await whole(full_arena, "greedy")
+    """While the generator sends its own: no task takes the place of another."""
+    await whole(arena, "greedy")
     run = await started(http, tasks=1000, pace=1000)
     sizes = [1000.0 + number for number in range(40)]
     answers = await asyncio.gather(
@@ -80,57 +80,54 @@ async def test_tasks_that_many_submit_at_once_are_all_accepted_once(
     ids = {answer.json()["task_ids"][0]: size for answer, size in zip(answers, sizes, strict=True)}
     assert len(ids) == 40
     await state_of(http, run, "completed")
-    stored = full_arena.store.query(
+    stored = arena.store.query(
         "SELECT task_id, size FROM tasks FINAL WHERE memory_required = 81 AND size >= 1000"
     )
     assert {row["task_id"]: row["size"] for row in stored} == ids
-    (row,) = full_arena.store.query(
+    (row,) = arena.store.query(
         "SELECT count() AS n, max(task_id) AS last FROM scheduler_results FINAL"
     )
     assert row == {"n": 1040, "last": 1039}
 
 
 async def test_tasks_whose_acknowledgement_is_lost_are_not_sent_twice(
-    full_arena: Arena, submitting: None, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    arena: Arena, submitting: None, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even when the stream has gone on meanwhile and was trimmed."""
     run = await started(http, pace=1)
     subject, publish = subjects.tasks(run), JetStreamContext.publish
 
-    async def stored() -> bool:
-        return bool(full_arena.store.query("SELECT 1 AS one FROM tasks"))
-
-    async def lose(context: JetStreamContext, to: str, *given: Any, **options: Any) -> Any:
-        answer = await publish(context, to, *given, **options)
+    async def lose(context: JetStreamContext, to: str, *args: Any, **options: Any) -> Any:
+        answer = await publish(context, to, *args, **options)
         if to == subject:
             monkeypatch.setattr(JetStreamContext, "publish", publish)
-            await eventually(stored)
-            position = await load_position(full_arena.bus, run)
-            tasks, cursor = generate((await full_arena.runs.get(run)).spec, position.cursor, 5)
+            await eventually(lambda: arena.store.query("SELECT 1 AS one FROM tasks"))
+            position = await load_position(arena.bus, run)
+            tasks, cursor = generate((await arena.runs.get(run)).spec, position.cursor, 5)
             later = position.next_message(run, tasks, cursor)
-            sequence = await full_arena.bus.publish_batch(later, after=position.sequence)
-            await full_arena.stream.purge_stream(subjects.TASKS, seq=sequence, subject=subject)
+            sequence = await arena.bus.publish_batch(later, after=position.sequence)
+            await arena.jetstream.purge_stream(subjects.TASKS, seq=sequence, subject=subject)
             raise nats.errors.TimeoutError
         return answer
 
     monkeypatch.setattr(JetStreamContext, "publish", lose)
     answer = await http.post("/api/tasks", json=TASK)
     assert (answer.status_code, answer.json()["task_ids"]) == (202, [0])
-    assert [batch.envelope.batch for batch in await full_arena.batches("TASKS", subject)] == [1]
+    assert [batch.envelope.batch for batch in await arena.batches("TASKS", subject)] == [1]
 
 
 async def test_a_run_that_ends_while_tasks_are_submitted_takes_none(
-    full_arena: Arena, submitting: None, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    arena: Arena, submitting: None, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = await started(http, pace=1)
 
     async def ends(bus: Bus, run: str) -> Position:
-        await full_arena.runs.move(run, RunState.COMPLETED)
+        await arena.runs.move(run, RunState.COMPLETED)
         return await load_position(bus, run)
 
-    monkeypatch.setattr(control, "load_position", ends)
+    monkeypatch.setattr(submission, "load_position", ends)
     assert_problem(await http.post("/api/tasks", json=TASK), 409, "is completed")
-    assert await full_arena.count_of(subjects.TASKS, subjects.tasks(run)) == 0
+    assert await arena.count_of(subjects.TASKS, subjects.tasks(run)) == 0
 
 
 BAD_TASKS: dict[str, tuple[bytes | dict[str, Any] | list[Any], str]] = {
@@ -164,9 +161,9 @@ BAD_TASKS: dict[str, tuple[bytes | dict[str, Any] | list[Any], str]] = {
 
 
 async def test_bad_tasks_are_refused_with_a_reason_and_the_arena_goes_on(
-    full_arena: Arena, http: httpx.AsyncClient
+    arena: Arena, http: httpx.AsyncClient
 ) -> None:
-    await whole(full_arena, "greedy")
+    await whole(arena, "greedy")
     run = await started(http, pace=300)
     for name, (body, field) in BAD_TASKS.items():
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -180,22 +177,20 @@ async def test_bad_tasks_are_refused_with_a_reason_and_the_arena_goes_on(
     accepted = await http.post("/api/tasks", json=TASK)
     assert accepted.status_code == 202
     (number,) = accepted.json()["task_ids"]
-
-    async def result() -> list[dict[str, Any]]:
-        return full_arena.store.query(
+    await eventually(
+        lambda: arena.store.query(
             "SELECT 1 AS one FROM scheduler_results WHERE task_id = {id:Int64}", {"id": number}
         )
-
-    await eventually(result)
+    )
     assert (await http.get(f"/api/runs/{run}")).json()["state"] == "running"
-    assert await full_arena.dead_letters() == []
+    assert await arena.dead_letters() == []
 
 
 async def test_a_refused_task_says_what_is_wrong_with_it_and_nothing_else(
-    full_arena: Arena, http: httpx.AsyncClient
+    arena: Arena, http: httpx.AsyncClient
 ) -> None:
     """A single task is not blamed for lacking what a list of tasks has, nor the other way."""
-    await full_arena.schedulers("greedy")
+    await arena.schedulers("greedy")
     await started(http, pace=1)
     single = await http.post("/api/tasks", json={**TASK, "size": -3})
     assert assert_problem(single, 422)["problems"] == [
@@ -209,7 +204,7 @@ async def test_a_refused_task_says_what_is_wrong_with_it_and_nothing_else(
 
 @pytest.mark.parametrize("announced", [True, False])
 async def test_a_body_of_50_mb_is_refused(
-    full_arena: Arena, http: httpx.AsyncClient, announced: bool
+    arena: Arena, http: httpx.AsyncClient, announced: bool
 ) -> None:
     piece = b"[" * (1 << 20)
 

@@ -13,7 +13,7 @@ import pytest
 from nats.aio.client import Client
 
 from deploy.nats.permissions import USERS
-from shared.subjects import inbox
+from shared.messages.subjects import inbox
 from tests.integration import nats_server
 from tests.integration.arena import eventually
 from tests.integration.nats_server import NatsServer, password_of
@@ -27,7 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
 
 
 @pytest.fixture
-async def looking(server: NatsServer) -> AsyncIterator[Client]:
+async def observer(server: NatsServer) -> AsyncIterator[Client]:
     client = await make_bus(server)
     yield client
     await client.close()
@@ -44,14 +44,14 @@ async def contents(client: Client) -> dict[str, tuple[int, list[str]]]:
     return found
 
 
-def test_the_statement_is_about_every_user() -> None:
+def test_permissions_are_stated_for_every_user() -> None:
     assert USERS.keys() == EVERYBODY
 
 
 async def test_what_is_forbidden_is_refused_and_changes_nothing(
-    server: NatsServer, looking: Client
+    server: NatsServer, observer: Client
 ) -> None:
-    before = await contents(looking)
+    before = await contents(observer)
     assert before.keys() == set(STREAMS)
     forbidden = [attempt for attempt in attempts() if not attempt.allowed]
     assert len(forbidden) > 1000
@@ -60,12 +60,12 @@ async def test_what_is_forbidden_is_refused_and_changes_nothing(
         refusals = await refused(server, user, mine)
         done = {(attempt.what, attempt.subject) for attempt in mine} - refusals
         assert not done, f"{user} could: {sorted(done)}"
-    assert await contents(looking) == before
+    assert await contents(observer) == before
 
 
 @pytest.mark.parametrize("user", sorted(EVERYBODY))
 async def test_what_a_service_needs_is_not_refused(
-    server: NatsServer, looking: Client, user: str
+    server: NatsServer, observer: Client, user: str
 ) -> None:
     allowed = [attempt for attempt in attempts() if attempt.user == user and attempt.allowed]
     assert allowed
@@ -73,7 +73,7 @@ async def test_what_a_service_needs_is_not_refused(
 
 
 async def test_the_admin_sees_everything_but_the_answers_to_others(
-    server: NatsServer, looking: Client
+    server: NatsServer, observer: Client
 ) -> None:
     admin = await nats.connect(
         server.url, user="admin", password=password_of("admin"), inbox_prefix=inbox("admin")
@@ -83,10 +83,10 @@ async def test_the_admin_sees_everything_but_the_answers_to_others(
     seen: set[str] = set()
 
     async def looked() -> bool:
-        """Said again each time: plain NATS promises no delivery."""
+        """Published again each time: plain NATS guarantees no delivery."""
         for subject in ("tasks.secret", "_INBOX.gateway.answer", "_INBOX.admin.answer"):
-            await looking.publish(subject, b"seen")
-        await looking.flush()
+            await observer.publish(subject, b"seen")
+        await observer.flush()
         with suppress(nats.errors.TimeoutError):
             while True:
                 seen.add((await everything.next_msg(timeout=0.5)).subject)
@@ -104,12 +104,12 @@ async def test_the_admin_sees_everything_but_the_answers_to_others(
     [("generator", password_of("gateway")), ("arena", "arena"), ("generator", ""), (None, None)],
     ids=["another's password", "unknown user", "no password", "nobody"],
 )
-def test_a_stranger_is_not_let_in(
+def test_connecting_without_valid_credentials_is_refused(
     server: NatsServer, user: str | None, password: str | None
 ) -> None:
-    said = {"verbose": False, "user": user, "pass": password}
+    options = {"verbose": False, "user": user, "pass": password}
     with socket.create_connection(("127.0.0.1", server.port), 20) as line:
-        line.sendall(f"CONNECT {json.dumps(said)}\r\nPING\r\n".encode())
+        line.sendall(f"CONNECT {json.dumps(options)}\r\nPING\r\n".encode())
         answer = line.makefile().read()  # to the end: the server hangs up
     assert "-ERR 'Authorization Violation'" in answer
     assert "PONG" not in answer

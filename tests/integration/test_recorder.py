@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from shared import batches, subjects
-from shared.batches import Batch, Envelope
-from shared.events import Event
-from shared.runs import RunRecord, RunState
-from shared.service import Service
-from shared.stream import Position
-from shared.workload import Cursor, generate
+from shared.bus.service import Service
+from shared.bus.task_stream import Position
+from shared.domain.workload import Cursor, generate
+from shared.messages import batches, subjects
+from shared.messages.batches import Batch, Envelope
+from shared.messages.events import Event
+from shared.messages.runs import RunRecord, RunState
 from tests.integration import clickhouse_server
 from tests.integration.arena import Arena, eventually
 from tests.integration.nats_server import free_port
@@ -31,7 +31,7 @@ async def recorded(arena: Arena) -> None:
 
     async def done() -> bool:
         for stream in (*_STREAMS, subjects.EVENTS, subjects.RUNS_STREAM):
-            info = await arena.stream.consumer_info(stream, subjects.RECORDER_DURABLE)
+            info = await arena.jetstream.consumer_info(stream, subjects.RECORDER_DURABLE)
             if info.num_pending or info.num_ack_pending:
                 return False
         return True
@@ -59,8 +59,7 @@ async def start_run(arena: Arena, *schedulers: str) -> RunRecord:
     return await arena.run(schedulers=list(schedulers), tasks=30, **spec)
 
 
-async def test_rows_equal_the_messages(full_arena: Arena) -> None:
-    arena = full_arena
+async def test_rows_equal_the_messages(arena: Arena) -> None:
     run = await start_run(arena, "greedy", "oracle")
     await arena.start("recorder")
     sent = await publish_run(arena, run)
@@ -85,8 +84,7 @@ async def test_rows_equal_the_messages(full_arena: Arena) -> None:
     )
 
 
-async def test_training_data_is_the_oracles(full_arena: Arena) -> None:
-    arena = full_arena
+async def test_training_data_is_the_oracles(arena: Arena) -> None:
     run = await start_run(arena, "oracle", "greedy")
     await arena.start("recorder")
     sent = await publish_run(arena, run)
@@ -105,8 +103,7 @@ async def test_training_data_is_the_oracles(full_arena: Arena) -> None:
     ]
 
 
-async def test_the_last_standing_equals_the_sums_over_the_results(full_arena: Arena) -> None:
-    arena = full_arena
+async def test_the_last_standing_equals_the_sums_over_the_results(arena: Arena) -> None:
     run = await start_run(arena, "greedy", "oracle")
     await arena.start("recorder")
     await publish_run(arena, run, count=10, each=40)
@@ -148,9 +145,8 @@ def counts(arena: Arena) -> dict[str, int]:
 
 @pytest.mark.parametrize("grouping", [64, 1, 7])
 async def test_a_redelivery_doubles_nothing_however_it_is_grouped(
-    full_arena: Arena, grouping: int
+    arena: Arena, grouping: int
 ) -> None:
-    arena = full_arena
     run = await start_run(arena, "greedy", "oracle")
     recorder = await arena.start("recorder")
     await publish_run(arena, run)
@@ -163,7 +159,7 @@ async def test_a_redelivery_doubles_nothing_however_it_is_grouped(
     standings = arena.store.query("SELECT * FROM standings FINAL ORDER BY scheduler, batch")
     await arena.stop(recorder)
     for stream in (*_STREAMS, subjects.EVENTS, subjects.RUNS_STREAM):
-        await arena.stream.delete_consumer(stream, subjects.RECORDER_DURABLE)
+        await arena.jetstream.delete_consumer(stream, subjects.RECORDER_DURABLE)
     # Patient: on a busy machine a slow insert must not look like a lost one.
     patience = timedelta(seconds=30)
     again = await arena.start("recorder", record_messages=grouping, ack_wait=patience)
@@ -191,13 +187,8 @@ async def test_messages_wait_while_clickhouse_is_down(arena: Arena, tmp_path: Pa
         tasks, cursor = generate(run.spec, Cursor(15, 15, 0.0), 5)
         late = Position(Cursor(), 3).next_message(run.run, tasks, cursor)
         await arena.bus.publish_batch(late)
-
-        async def sick() -> bool:
-            return "clickhouse" in recorder.report().problems
-
-        await eventually(sick)
-        info = await arena.stream.consumer_info(subjects.TASKS, subjects.RECORDER_DURABLE)
-        assert info.ack_floor is not None
+        await eventually(lambda: "clickhouse" in recorder.report().problems)
+        info = await arena.jetstream.consumer_info(subjects.TASKS, subjects.RECORDER_DURABLE)
         assert info.ack_floor.stream_seq == 3
     with clickhouse_server.running(tmp_path, "--port", port):
         await recorded(arena)
@@ -227,8 +218,7 @@ async def test_a_recorder_waits_for_a_clickhouse_that_starts_later(
         arena.store.close()
 
 
-async def test_nothing_is_stored_of_a_run_that_was_deleted_meanwhile(full_arena: Arena) -> None:
-    arena = full_arena
+async def test_nothing_is_stored_of_a_run_that_was_deleted_meanwhile(arena: Arena) -> None:
     run = await start_run(arena, "greedy")
     await arena.start("recorder")
     await publish_run(arena, run, count=2)
@@ -257,19 +247,18 @@ def garbage(run: RunRecord, sent: dict[str, list[Batch]]) -> list[tuple[str, byt
         (subjects.tasks(run.run), batches.encode(task.envelope, task.rows)[:-300], "not an Arrow"),
         (subject, batches.encode(stateless, result.rows), "without a standing"),
         (subject, batches.encode(timeless, result.rows), "is not a time"),
-        ("events.x", b"\x00\xff", "no readable event"),
-        ("events.x", b'{"kind": "x", "message": 3}', "no readable event"),
+        ("events.x", b"\x00\xff", "not a readable event"),
+        ("events.x", b'{"kind": "x", "message": 3}', "not a readable event"),
         ("events.x", Event(kind="x", message="", service="", at=1e300).model_dump_json().encode(),
          "is not a time"),
-        ("$KV.runs.x", b"garbage", "no readable record of a run"),
+        ("$KV.runs.x", b"garbage", "not a readable run record"),
         ("$KV.runs.y", run.model_dump_json().encode(), "the record of another run"),
         ("$KV.runs.ancient", json.dumps(ancient).encode(), "is not a time"),
     ]  # fmt: skip
 
 
-async def test_unreadable_messages_do_not_hold_up_the_good_ones(full_arena: Arena) -> None:
+async def test_unreadable_messages_do_not_hold_up_the_good_ones(arena: Arena) -> None:
     """All of them wait for the recorder, so they come in one pull with good ones around them."""
-    arena = full_arena
     run = await start_run(arena, "greedy")
     sent = await publish_run(arena, run, count=2)
     bad = garbage(run, sent)
@@ -280,13 +269,15 @@ async def test_unreadable_messages_do_not_hold_up_the_good_ones(full_arena: Aren
         await arena.bus.publish_batch(
             Position(Cursor(), number).next_message(run.run, tasks, cursor)
         )
-    await arena.bus.tell(Event(kind="note", message="good", service="test"), message_id="good")
+    await arena.bus.publish_event(
+        Event(kind="note", message="good", service="test"), message_id="good"
+    )
     await arena.runs.move(run.run, RunState.PAUSED)
     await arena.start("recorder")
     await recorded(arena)
     found = counts(arena)
     assert (found["tasks"], found["scheduler_results"], found["runs"]) == (20, 10, 1)
-    assert arena.store.query("SELECT message FROM events WHERE kind = 'note'") == [
+    assert arena.store.query("SELECT message FROM events FINAL WHERE kind = 'note'") == [
         {"message": "good"}
     ]
     assert arena.store.query("SELECT state, name FROM runs FINAL") == [
@@ -302,7 +293,7 @@ async def test_unreadable_messages_do_not_hold_up_the_good_ones(full_arena: Aren
         assert reason in said[subject, body]
 
 
-async def test_a_value_that_no_column_takes_holds_up_nobody(full_arena: Arena) -> None:
+async def test_a_value_that_no_column_takes_holds_up_nobody(arena: Arena) -> None:
     """Readable as an event, but its number is larger than the table's."""
     told = {"run": "r", "name": "hybrid_ml", "sha256": "", "format": "onnx", "trained_on": 1}
     for number, version in enumerate((1, 2**40, 2)):
@@ -312,21 +303,39 @@ async def test_a_value_that_no_column_takes_holds_up_nobody(full_arena: Arena) -
             message=f"note {number}",
             data={"manifest": {**told, "version": version}, "shipped": True},
         )
-        await full_arena.bus.tell(event, message_id=str(number))
-    await full_arena.start("recorder")
-
-    async def stored() -> bool:
-        models = full_arena.store.query("SELECT version FROM models FINAL ORDER BY version")
-        return models == [{"version": 1}, {"version": 2}]
-
-    await eventually(stored)
-    (letter,) = await full_arena.dead_letters()
+        await arena.bus.publish_event(event, message_id=str(number))
+    await arena.start("recorder")
+    await eventually(
+        lambda: arena.store.query("SELECT version FROM models FINAL ORDER BY version"),
+        accept=lambda models: models == [{"version": 1}, {"version": 2}],
+    )
+    (letter,) = await arena.dead_letters()
     assert letter["Hybrid-Subject"] == "events.model"
-    assert letter["Hybrid-Reason"].startswith("it fits no column: ")
+    assert letter["Hybrid-Reason"].startswith("a value fits no column: ")
 
 
-async def test_a_deletion_in_the_book_of_runs_is_no_dead_letter(full_arena: Arena) -> None:
-    arena = full_arena
+async def test_what_clickhouse_refuses_for_good_becomes_a_dead_letter(arena: Arena) -> None:
+    """Retrying for ever would block everything behind it. The events about the rejected events are
+    refused as well, which must come to an end."""
+    recorder = await arena.start("recorder")
+    run = await start_run(arena, "greedy")
+    await recorded(arena)
+    await arena.stop(recorder)
+    arena.store.command("ALTER TABLE events DROP COLUMN data")
+    note = Event(kind="note", message="cannot be stored", service="test")
+    await arena.bus.publish_event(note, message_id="note")
+    await publish_run(arena, run, count=2)
+    await arena.start("recorder")
+    await recorded(arena)
+    letters = await arena.dead_letters()
+    refused = [each for each in letters if each["Hybrid-Subject"] == "events.note"]
+    assert len(refused) == 1
+    assert "data" in refused[0]["Hybrid-Reason"]
+    assert counts(arena)["tasks"] == 10
+    assert arena.store.query("SELECT count() AS n FROM events WHERE kind = 'note'") == [{"n": 0}]
+
+
+async def test_a_deletion_in_the_book_of_runs_is_no_dead_letter(arena: Arena) -> None:
     await arena.start("recorder")
     run = await start_run(arena, "greedy")
     await arena.runs.delete(run.run)
@@ -334,14 +343,13 @@ async def test_a_deletion_in_the_book_of_runs_is_no_dead_letter(full_arena: Aren
     assert await arena.dead_letters() == []
 
 
-async def test_events_and_runs_are_stored_with_all_they_say(full_arena: Arena) -> None:
-    arena = full_arena
+async def test_events_and_runs_are_stored_with_all_they_say(arena: Arena) -> None:
     run = await start_run(arena, "greedy")
     said = {"a": [1, 2.5, None], "ü": "ö"}
     event = Event(
         kind="note", message="läuft", service="test", run=run.run, at=1.6e9 + 0.25, data=said
     )
-    await arena.bus.tell(event, message_id="1")
+    await arena.bus.publish_event(event, message_id="1")
     await arena.start("recorder")
     await recorded(arena)
     (row,) = arena.store.query("SELECT * FROM events FINAL WHERE kind = 'note'")
@@ -354,9 +362,8 @@ async def test_events_and_runs_are_stored_with_all_they_say(full_arena: Arena) -
     assert json.loads(row["spec"]) == run.spec.model_dump(mode="json")
 
 
-async def test_a_bus_that_was_wiped_does_not_lose_its_first_messages(full_arena: Arena) -> None:
+async def test_a_bus_that_was_wiped_does_not_lose_its_first_messages(arena: Arena) -> None:
     """ClickHouse still has what the old bus brought under the same sequence numbers."""
-    arena = full_arena
     for _ in range(2):
         run = await start_run(arena, "greedy")
         recorder: Service = await arena.start("recorder", record_messages=1)
@@ -364,7 +371,7 @@ async def test_a_bus_that_was_wiped_does_not_lose_its_first_messages(full_arena:
         await recorded(arena)
         await arena.stop(recorder)
         for stream in (*_STREAMS, subjects.RUNS_STREAM, subjects.EVENTS):
-            await arena.stream.delete_stream(stream)
+            await arena.jetstream.delete_stream(stream)
         await arena.bus.connect()
         arena.runs._bucket = None
         await arena.runs.open()
@@ -372,9 +379,8 @@ async def test_a_bus_that_was_wiped_does_not_lose_its_first_messages(full_arena:
     assert [row["n"] for row in rows] == [10, 10]
 
 
-async def test_results_of_an_envelope_are_read_once_per_batch_number(full_arena: Arena) -> None:
+async def test_results_of_an_envelope_are_read_once_per_batch_number(arena: Arena) -> None:
     """Two messages for the same batch (a redelivery after the window) are one set of rows."""
-    arena = full_arena
     run = await start_run(arena, "greedy")
     sent = await publish_run(arena, run, count=1)
     (result,) = sent["greedy"]

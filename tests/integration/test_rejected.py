@@ -9,9 +9,9 @@ import httpx
 import numpy as np
 import pytest
 
-from shared import batches, subjects
-from shared.batches import Envelope
-from shared.tasks import Tasks
+from shared.domain.tasks import Tasks
+from shared.messages import batches, subjects
+from shared.messages.batches import Envelope
 from tests.integration.arena import Arena
 from tests.integration.gateway import assert_problem, get, serving
 
@@ -32,11 +32,13 @@ async def put_aside(
         await arena.bus.reject(subject, subjects.TASKS, place, body, f"reason {place}")
 
 
-async def numbers(http: httpx.AsyncClient, **asked: object) -> list[int]:
-    return [letter["sequence"] for letter in (await get(http, "/api/rejected", **asked))["letters"]]
+async def numbers(http: httpx.AsyncClient, **parameters: object) -> list[int]:
+    return [
+        letter["sequence"] for letter in (await get(http, "/api/rejected", **parameters))["letters"]
+    ]
 
 
-async def test_they_are_listed_newest_first_page_by_page(
+async def test_dead_letters_are_listed_newest_first_page_by_page(
     arena: Arena, http: httpx.AsyncClient
 ) -> None:
     assert await get(http, "/api/rejected") == {
@@ -59,7 +61,7 @@ async def test_they_are_listed_newest_first_page_by_page(
         "origin": 5,
         "reason": "reason 5",
         "size": 1,
-        "hindrance": None,
+        "replay_obstacle": None,
     }
     second = await get(http, "/api/rejected", limit=2, before=4)
     assert [letter["sequence"] for letter in second["letters"]] == [3, 2]
@@ -68,12 +70,12 @@ async def test_they_are_listed_newest_first_page_by_page(
     assert third["next_before"] is None
 
 
-async def test_a_list_over_many_that_are_gone(arena: Arena, http: httpx.AsyncClient) -> None:
+async def test_a_page_skips_removed_dead_letters(arena: Arena, http: httpx.AsyncClient) -> None:
     """More sequence numbers than the first windows have, most of them of letters removed."""
     for number in range(300):
         await arena.publish_raw("rejected.a", b"%d" % number)
     await arena.publish_raw("rejected.b", b"")
-    await arena.stream.purge_stream(subjects.REJECTED, seq=299, subject="rejected.a")
+    await arena.jetstream.purge_stream(subjects.REJECTED, seq=299, subject="rejected.a")
     assert await numbers(http, limit=2) == [301, 300]
     assert await numbers(http) == [301, 300, 299]
     assert await numbers(http, service="a") == [300, 299]
@@ -110,12 +112,14 @@ async def test_the_body_is_made_readable(arena: Arena, http: httpx.AsyncClient) 
     }
     for body in bodies.values():
         await put_aside(arena, 1, body=body)
-    seen = {
+    details = {
         kind: await get(http, f"/api/rejected/{place}", rows=2)
         for place, kind in enumerate(bodies, start=1)
     }
-    assert {kind: said["kind"] for kind, said in seen.items()} == {kind: kind for kind in bodies}
-    batch = seen["batch"]
+    assert {kind: detail["kind"] for kind, detail in details.items()} == {
+        kind: kind for kind in bodies
+    }
+    batch = details["batch"]
     assert (batch["count"], len(batch["rows"])) == (3, 2)
     assert batch["rows"][1] == {
         "task_id": 1,
@@ -126,17 +130,17 @@ async def test_the_body_is_made_readable(arena: Arena, http: httpx.AsyncClient) 
         "dependencies": [],
     }
     assert json.loads(batch["envelope"])["batch"] == 4
-    assert seen["json"]["text"] == '{"a": [1, 2]}'
-    assert seen["text"]["text"] == "grüß dich"
-    assert seen["bytes"]["text"].splitlines() == [
+    assert details["json"]["text"] == '{"a": [1, 2]}'
+    assert details["text"]["text"] == "grüß dich"
+    assert details["bytes"]["text"].splitlines() == [
         "000000  00 01 68 65 6c 6c 6f 20 77 6f 72 6c 64 2c 20 61  ..hello world, a",
         "000010  6c 6c ff                                         ll.",
     ]
-    assert seen["bytes"]["headers"]["Hybrid-Reason"] == "reason 4"
+    assert details["bytes"]["headers"]["Hybrid-Reason"] == "reason 4"
     assert_problem(await http.get("/api/rejected/99"), 404, "no dead letter 99")
 
 
-async def test_anything_may_be_among_them(arena: Arena, http: httpx.AsyncClient) -> None:
+async def test_any_body_can_be_shown(arena: Arena, http: httpx.AsyncClient) -> None:
     """Whoever may write to REJECTED need not have gone through us."""
     strange = {
         "Hybrid-Sequence": "x",
@@ -147,13 +151,16 @@ async def test_anything_may_be_among_them(arena: Arena, http: httpx.AsyncClient)
         "Nats-Time-Stamp": "yesterday",
         "Nats-Subject": "rejected.y",
     }
-    await arena.stream.publish("rejected.x", b"", headers=strange)
-    await arena.stream.publish("rejected.x", b"[" * 100_000)
+    await arena.jetstream.publish("rejected.x", b"", headers=strange)
+    await arena.jetstream.publish("rejected.x", b"[" * 100_000)
     await arena.publish_raw("rejected.x", b"\xff" * 100_000)
     assert await numbers(http) == [3, 2, 1]
     for number, kind in ((1, "bytes"), (2, "text"), (3, "bytes")):
-        said = await get(http, f"/api/rejected/{number}")
-        assert (said["kind"], said["hindrance"]) == (kind, "it does not say where it came from")
+        detail = await get(http, f"/api/rejected/{number}")
+        assert (detail["kind"], detail["replay_obstacle"]) == (
+            kind,
+            "it does not say where it came from",
+        )
         answer = await http.post(f"/api/rejected/{number}/replay")
         assert_problem(answer, 409, "it does not say where it came from")
 
@@ -163,8 +170,8 @@ async def test_purging(arena: Arena, http: httpx.AsyncClient) -> None:
     await put_aside(arena, 2, "recorder", "events.run")
     await put_aside(arena, 3, "simulator", "decisions.r.greedy")
 
-    async def purge(**asked: object) -> object:
-        answer = await http.delete("/api/rejected", params=asked)
+    async def purge(**parameters: object) -> object:
+        answer = await http.delete("/api/rejected", params=parameters)
         assert answer.status_code == 200, answer.text
         return answer.json()
 

@@ -11,15 +11,15 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from services.cli.main import app
-from shared import subjects
+from shared.messages import subjects
 from tests.integration.arena import Arena, eventually
 from tests.integration.gateway import serving
 
 
 @pytest.fixture
-async def http(full_arena: Arena) -> AsyncIterator[httpx.AsyncClient]:
-    await full_arena.start("recorder")
-    async with serving(full_arena.settings) as client:
+async def http(arena: Arena) -> AsyncIterator[httpx.AsyncClient]:
+    await arena.start("recorder")
+    async with serving(arena.settings) as client:
         yield client
 
 
@@ -36,8 +36,7 @@ async def letters(http: httpx.AsyncClient) -> list[int]:
     return [letter["sequence"] for letter in json.loads(result.stdout)]
 
 
-async def test_the_way_of_a_dead_letter(full_arena: Arena, http: httpx.AsyncClient) -> None:
-    arena = full_arena
+async def test_the_way_of_a_dead_letter(arena: Arena, http: httpx.AsyncClient) -> None:
     result = await hybrid(http, "rejected", "list")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "no dead letters\n")
     for place in range(1, 5):
@@ -55,19 +54,18 @@ async def test_the_way_of_a_dead_letter(full_arena: Arena, http: httpx.AsyncClie
     assert "it does not say where it came from" in result.stdout
 
     result = await hybrid(http, "rejected", "replay", "1", "2")
-    assert (result.exit_code, result.stderr.count("sent again on events.note")) == (0, 2)
+    assert (result.exit_code, result.stderr.count("published again on events.note")) == (0, 2)
     result = await hybrid(http, "rejected", "replay", "5", "1")
     assert result.exit_code == 1
     assert "1: no dead letter 1" in result.stderr
 
     # The two that were replayed are no events still: the recorder puts them aside again.
-    async def back() -> bool:
-        return await letters(http) == [7, 6, 5, 4, 3]
-
-    await eventually(back)
-
+    await eventually(lambda: letters(http), equals=[7, 6, 5, 4, 3])
+    await eventually(
+        lambda: hybrid(http, "status"),
+        accept=lambda status: "dead letters: 5 (recorder 2, others 3)" in status.stdout,
+    )
     result = await hybrid(http, "status")
-    assert "dead letters: 5 (recorder 2, others 3)" in result.stdout
     for reader in ("tasks", "results", "events", "runs"):
         assert f"{reader}/recorder" in result.stdout
 
@@ -79,17 +77,19 @@ async def test_the_way_of_a_dead_letter(full_arena: Arena, http: httpx.AsyncClie
     assert await letters(http) == [5]
     result = await hybrid(http, "rejected", "purge", "--all", "--yes", "--json")
     assert json.loads(result.stdout) == {"purged": 1}
-    assert "dead letters: none" in (await hybrid(http, "status")).stdout
+    await eventually(
+        lambda: hybrid(http, "status"), accept=lambda answer: "dead letters: none" in answer.stdout
+    )
 
 
-async def test_more_letters_than_calls_allowed_at_once_take_their_time(full_arena: Arena) -> None:
+async def test_more_letters_than_calls_allowed_at_once_take_their_time(arena: Arena) -> None:
     limits = {"gateway_changes_per_second": 1.0}  # four at once
-    async with serving(full_arena.settings.model_copy(update=limits)) as http:
+    async with serving(arena.settings.model_copy(update=limits)) as http:
         for place in range(1, 6):
-            await full_arena.bus.reject("events.note", subjects.EVENTS, place, b"{}", "no event")
+            await arena.bus.reject("events.note", subjects.EVENTS, place, b"{}", "no event")
         result = await hybrid(http, "rejected", "replay", "--all")
-        assert result.stderr.count("sent again on events.note") == 5, result.stderr
+        assert result.stderr.count("published again on events.note") == 5, result.stderr
         assert result.exit_code == 0
-        await full_arena.bus.reject("events.note", subjects.EVENTS, 6, b"{}", "no event")
+        await arena.bus.reject("events.note", subjects.EVENTS, 6, b"{}", "no event")
         result = await hybrid(http, "rejected", "purge", "6", "--yes")
         assert "1 removed" in result.stderr

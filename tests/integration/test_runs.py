@@ -1,4 +1,4 @@
-"""The book of runs on a real bus."""
+"""The run book on a real bus."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import itertools
 
 import pytest
 
-from shared import runs, subjects
-from shared.bus import Bus
+from shared.bus import run_book
+from shared.bus.client import Bus
+from shared.bus.run_book import RunBook
+from shared.domain.spec import RunSpec
 from shared.errors import NotAllowed, NotFound
-from shared.runs import RunBook, RunState
-from shared.spec import RunSpec
+from shared.messages import subjects
+from shared.messages.runs import RunState
 
 R, P, S, C = RunState.RUNNING, RunState.PAUSED, RunState.STOPPED, RunState.COMPLETED
 ALLOWED = {(R, P), (P, R), (R, S), (P, S), (R, C), (P, C)}
@@ -20,7 +22,7 @@ SPEC = RunSpec.parse({"schedulers": ["greedy"], "seed": 2**62, "tasks": 7, "name
 
 @pytest.fixture
 async def book(bus: Bus) -> RunBook:
-    book = RunBook(bus.stream)
+    book = RunBook(bus.jetstream)
     await book.open()
     return book
 
@@ -32,13 +34,13 @@ async def in_state(book: RunBook, state: RunState) -> str:
     return run
 
 
-async def test_a_new_book_is_empty(book: RunBook) -> None:
+async def test_a_new_run_book_is_empty(book: RunBook) -> None:
     assert await book.refresh() == []
 
 
 async def test_two_runs_never_share_an_id(book: RunBook, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = iter(["1116-200000-aaaa", "1116-200000-aaaa", "1116-200000-bbbb"])
-    monkeypatch.setattr(runs, "new_run_id", lambda: next(ids))
+    monkeypatch.setattr(run_book, "new_run_id", lambda: next(ids))
     first, second = await book.create(SPEC), await book.create(SPEC)
     assert (first.run, second.run) == ("1116-200000-aaaa", "1116-200000-bbbb")
     assert await book.refresh() == [first, second]
@@ -49,7 +51,7 @@ async def test_a_run_is_read_as_it_was_created(book: RunBook, bus: Bus) -> None:
     assert (created.state, created.spec) == (R, SPEC)
     assert created.created_at == created.updated_at
     assert subjects.RUN_ID.fullmatch(created.run)
-    other = RunBook(bus.stream)
+    other = RunBook(bus.jetstream)
     assert await other.get(created.run) == created
     assert await other.spec(created.run) == SPEC
     assert await other.refresh() == [created]
@@ -71,14 +73,14 @@ async def test_only_allowed_moves_are_made(
 
 async def test_a_move_to_the_same_state_writes_nothing(book: RunBook, bus: Bus) -> None:
     run = await in_state(book, P)
-    before = await bus.stream.stream_info(subjects.RUNS_STREAM)
+    before = await bus.jetstream.stream_info(subjects.RUNS_STREAM)
     await book.move(run, P)
-    after = await bus.stream.stream_info(subjects.RUNS_STREAM)
+    after = await bus.jetstream.stream_info(subjects.RUNS_STREAM)
     assert before.state.last_seq == after.state.last_seq
 
 
-async def test_of_two_who_end_a_run_at_once_one_wins(book: RunBook, bus: Bus) -> None:
-    other = RunBook(bus.stream)
+async def test_when_two_end_a_run_at_once_one_wins(book: RunBook, bus: Bus) -> None:
+    other = RunBook(bus.jetstream)
     for _ in range(10):
         run = (await book.create(SPEC)).run
         outcomes = await asyncio.gather(
@@ -89,8 +91,8 @@ async def test_of_two_who_end_a_run_at_once_one_wins(book: RunBook, bus: Bus) ->
         assert (await book.get(run)).state == won[0].state
 
 
-async def test_a_mirror_that_is_behind_does_not_undo_a_move(book: RunBook, bus: Bus) -> None:
-    other = RunBook(bus.stream)
+async def test_a_stale_copy_does_not_undo_a_move(book: RunBook, bus: Bus) -> None:
+    other = RunBook(bus.jetstream)
     run = (await book.create(SPEC)).run
     await other.refresh()
     await book.move(run, S)
@@ -99,7 +101,7 @@ async def test_a_mirror_that_is_behind_does_not_undo_a_move(book: RunBook, bus: 
 
 
 async def test_refresh_follows_changes(book: RunBook, bus: Bus) -> None:
-    other = RunBook(bus.stream)
+    other = RunBook(bus.jetstream)
     first, second = await book.create(SPEC), await book.create(SPEC)
     assert [record.run for record in await other.refresh()] == [first.run, second.run]
     await book.move(first.run, P)
@@ -116,7 +118,6 @@ async def test_refresh_costs_one_request_when_nothing_has_changed(
         await book.create(SPEC)
     await book.refresh()
     client = bus.broker._connection
-    assert client is not None
     before = client.stats["out_msgs"]
     assert len(await book.refresh()) == 3
     assert client.stats["out_msgs"] - before == 1
@@ -125,8 +126,8 @@ async def test_refresh_costs_one_request_when_nothing_has_changed(
 @pytest.mark.parametrize("body", [b"", b"garbage", b"\xff\xfe", b"{}", b"[1]", b'{"run": "x"}'])
 async def test_garbage_in_the_bucket_is_ignored(book: RunBook, bus: Bus, body: bytes) -> None:
     run = (await book.create(SPEC)).run
-    await bus.stream.publish("$KV.runs.x", body)
-    other = RunBook(bus.stream)
+    await bus.jetstream.publish("$KV.runs.x", body)
+    other = RunBook(bus.jetstream)
     assert [record.run for record in await other.refresh()] == [run]
     for ask in (other.get, other.spec):
         with pytest.raises(NotFound):
@@ -138,8 +139,8 @@ async def test_garbage_in_the_bucket_is_ignored(book: RunBook, bus: Bus, body: b
 async def test_a_record_under_the_name_of_another_run_is_ignored(book: RunBook, bus: Bus) -> None:
     record = await book.create(SPEC)
     stopped = record.model_copy(update={"state": S})
-    await bus.stream.publish("$KV.runs.x", stopped.model_dump_json().encode())
-    assert await RunBook(bus.stream).refresh() == [record]
+    await bus.jetstream.publish("$KV.runs.x", stopped.model_dump_json().encode())
+    assert await RunBook(bus.jetstream).refresh() == [record]
     with pytest.raises(NotFound):
         await book.get("x")
 
@@ -155,13 +156,13 @@ async def test_an_unknown_run_is_not_found(book: RunBook, run: str) -> None:
         await book.move(run, P)
 
 
-async def test_a_book_notices_that_the_bus_was_wiped(book: RunBook, bus: Bus) -> None:
+async def test_a_run_book_notices_that_the_bus_was_wiped(book: RunBook, bus: Bus) -> None:
     for _ in range(3):
         await book.create(SPEC)
     assert len(await book.refresh()) == 3
-    await bus.stream.delete_stream(subjects.RUNS_STREAM)
+    await bus.jetstream.delete_stream(subjects.RUNS_STREAM)
     await bus.connect()
-    fresh = RunBook(bus.stream)
+    fresh = RunBook(bus.jetstream)
     assert await book.refresh() == []
     record = await fresh.create(SPEC)
     assert await book.refresh() == [record]

@@ -1,4 +1,4 @@
-"""Whoever reads results from ClickHouse itself: asks the right one, and as a reader only."""
+"""Commands that read ClickHouse directly use the arena's, and only read."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from services.cli.main import app
-from services.lab import runner
-from services.lab.experiment import ExperimentError, parse
-from services.lab.journal import Folder, Journal
-from services.lab.runner import Runner
-from shared.gateway import Gateway
+from services.lab.experiments import runner
+from services.lab.experiments.declaration import ExperimentError, parse
+from services.lab.experiments.journal import Folder, Journal
+from services.lab.experiments.runner import Runner
+from shared.runtime.gateway_client import GatewayClient
 from shared.store.client import Store
 from tests.integration import clickhouse_server
 from tests.integration.conftest import settings_for
@@ -22,7 +22,7 @@ from tests.integration.conftest import settings_for
 NOWHERE = "http://127.0.0.1:1"
 
 
-class OneRun(Gateway):
+class OneRun(GatewayClient):
     """An arena that has one run and must not be asked for another."""
 
     def get(self, path: str, **parameters: Any) -> Any:
@@ -43,10 +43,10 @@ def run_on(store: Store, folder: Path) -> None:
 def test_an_experiment_refuses_a_clickhouse_that_does_not_know_the_arena(
     clickhouse: clickhouse_server.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "NOTED_SECONDS", 0.0)
+    monkeypatch.setattr(runner, "RECORDED_SECONDS", 0.0)
     store = Store(settings_for("nats://127.0.0.1:1", clickhouse.url))
     store.migrate()
-    with pytest.raises(ExperimentError, match="knows no run of this arena: set HYBRID_CLICKHOUSE"):
+    with pytest.raises(ExperimentError, match="has no run of this arena: set HYBRID_CLICKHOUSE"):
         run_on(store, tmp_path / "a")
     store.command("INSERT INTO runs (run) VALUES ('theirs')")
     with pytest.raises(AssertionError, match="/api/runs/check"):  # so the store was accepted
@@ -59,7 +59,7 @@ def test_an_experiment_refuses_a_clickhouse_that_does_not_answer(tmp_path: Path)
         run_on(Store(settings_for("nats://127.0.0.1:1", NOWHERE)), tmp_path)
 
 
-def test_sql_only_reads_whoever_the_user_is(
+def test_sql_is_read_only_for_every_user(
     clickhouse: clickhouse_server.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # no local arena

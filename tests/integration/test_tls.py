@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from deploy.local.certificates import Certificates
-from shared.bus import Bus
-from shared.settings import Settings
+from deploy.local.arena import Certificates
+from deploy.local.certificates import load_or_make
+from shared.bus.client import Bus
+from shared.runtime.settings import Settings
+from shared.runtime.tls import client_context
 from shared.store.client import Store, StoreError
-from shared.tls import client_context
 from tests.integration import clickhouse_server, nats_server
 from tests.integration.conftest import settings_for
 from tests.integration.nats_server import NatsServer
@@ -22,13 +23,13 @@ from tests.integration.nats_server import NatsServer
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    return Certificates.load_or_make(tmp_path_factory.mktemp("tls"))
+    return load_or_make(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture(scope="module")
 def stranger(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     """Of another arena."""
-    return Certificates.load_or_make(tmp_path_factory.mktemp("stranger"))
+    return load_or_make(tmp_path_factory.mktemp("stranger"))
 
 
 @pytest.fixture(scope="module")
@@ -45,20 +46,20 @@ def settings(server: NatsServer, certificates: Certificates) -> Settings:
 
 
 async def test_a_service_speaks_tls_with_nats(settings: Settings) -> None:
-    bus = Bus(settings, "test", CollectorRegistry(), keeps_streams=True)
+    bus = Bus(settings, "test", CollectorRegistry(), creates_streams=True)
     await bus.connect()
     sequence = await bus.publish("tasks.r1", b"x", stream="TASKS", message_id="one")
     assert sequence == 1
     await bus.broker.stop()
 
 
-def test_a_client_in_plain_text_is_told_nothing(server: NatsServer) -> None:
+def test_a_plain_text_client_gets_no_answer(server: NatsServer) -> None:
     with socket.create_connection(("127.0.0.1", server.port), 20) as line:
         line.settimeout(20)
         line.sendall(b'CONNECT {"user": "tester"}\r\nPING\r\n')
-        said = line.recv(4096)
-    assert b"INFO" not in said
-    assert b"PONG" not in said
+        received = line.recv(4096)
+    assert b"INFO" not in received
+    assert b"PONG" not in received
 
 
 def test_the_certificate_of_another_arena_is_not_trusted(

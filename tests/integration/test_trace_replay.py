@@ -15,11 +15,11 @@ import pytest
 
 from services.lab.traces import replay
 from services.lab.traces.replay import Progress, Replay, ReplayError, Watcher
-from shared import subjects
-from shared.batches import column
+from shared.domain.tasks import Tasks
 from shared.errors import Unavailable
-from shared.gateway import Gateway
-from shared.tasks import Tasks
+from shared.messages import subjects
+from shared.messages.batches import column
+from shared.runtime.gateway_client import GatewayClient
 from tests.integration.arena import Arena, eventually, rows_of
 from tests.integration.gateway import SUBMITTED, started, state_of
 
@@ -27,9 +27,9 @@ pytestmark = pytest.mark.usefixtures("submitting")
 
 
 @pytest.fixture(autouse=True)
-async def simulated(full_arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+async def simulated(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "REQUEST_TASKS", 70)
-    await full_arena.start("simulator")
+    await arena.start("simulator")
 
 
 def tasks(first: int, count: int) -> Tasks:
@@ -49,7 +49,7 @@ class Interrupted(Exception):
     """In the place of Ctrl-C, which a thread does not get."""
 
 
-class Unlucky(Gateway):
+class Unlucky(GatewayClient):
     """Every third answer is lost, after the gateway has done what it was asked."""
 
     calls = 0
@@ -67,7 +67,7 @@ async def replayed(
     run: str,
     batches: Iterator[Tasks],
     *,
-    kind: type[Gateway] = Gateway,
+    kind: type[GatewayClient] = GatewayClient,
     start: int = 0,
     pace: float | None = None,
     watch: Watcher = lambda progress: None,
@@ -93,24 +93,24 @@ async def assert_all_once(arena: Arena, http: httpx.AsyncClient, run: str, total
     assert row == {"tasks": total, "sizes": total * (total + 1) / 2}
 
 
-async def test_lost_answers_cost_and_double_no_task(
-    full_arena: Arena, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+async def test_lost_responses_lose_and_duplicate_no_task(
+    arena: Arena, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replay, "AWAY_SECONDS", 0.01)
+    monkeypatch.setattr(replay, "RETRY_SECONDS", 0.01)
     run = await started(http, **SUBMITTED)
     assert await replayed(http, run, trace(), kind=Unlucky) == 1000
-    found = rows_of(await full_arena.batches(subjects.TASKS, subjects.tasks(run)))
-    assert column(found, "size").tolist() == list(range(1, 1001))
-    await assert_all_once(full_arena, http, run, 1000)
+    result = rows_of(await arena.batches(subjects.TASKS, subjects.tasks(run)))
+    assert column(result, "size").tolist() == list(range(1, 1001))
+    await assert_all_once(arena, http, run, 1000)
 
 
-async def test_a_lost_last_answer_of_a_run_that_has_completed_since_is_no_error(
-    full_arena: Arena, http: httpx.AsyncClient
+async def test_losing_the_last_response_of_a_completed_run_is_no_error(
+    arena: Arena, http: httpx.AsyncClient
 ) -> None:
-    await full_arena.start("generator")
+    await arena.start("generator")
     run = await started(http, **SUBMITTED)
 
-    class LostAtTheEnd(Gateway):
+    class LostAtTheEnd(GatewayClient):
         def submit(self, run: str, rows: pa.RecordBatch, *, last: bool) -> Any:
             answer = super().submit(run, rows, last=last)
             if last:
@@ -122,8 +122,8 @@ async def test_a_lost_last_answer_of_a_run_that_has_completed_since_is_no_error(
     assert await replayed(http, run, trace(150), kind=LostAtTheEnd) == 150
 
 
-async def test_a_replay_goes_on_where_the_run_stands(
-    full_arena: Arena, http: httpx.AsyncClient
+async def test_a_replay_resumes_from_the_next_task_of_the_run(
+    arena: Arena, http: httpx.AsyncClient
 ) -> None:
     run = await started(http, **SUBMITTED)
     seen: list[Progress] = []
@@ -138,11 +138,11 @@ async def test_a_replay_goes_on_where_the_run_stands(
     start = (await http.get(f"/api/runs/{run}")).json()["tasks"]
     assert start == seen[-1].next_task > 400
     assert await replayed(http, run, trace(), start=start) == 1000
-    await assert_all_once(full_arena, http, run, 1000)
+    await assert_all_once(arena, http, run, 1000)
 
 
-async def test_a_paused_run_is_waited_for_and_said_to_be(
-    full_arena: Arena, http: httpx.AsyncClient
+async def test_a_replay_waits_for_a_paused_run_and_reports_it(
+    arena: Arena, http: httpx.AsyncClient
 ) -> None:
     run = await started(http, **SUBMITTED)
     await http.post("/api/pause", params={"run": run})
@@ -153,26 +153,26 @@ async def test_a_paused_run_is_waited_for_and_said_to_be(
 
     work = asyncio.create_task(replayed(http, run, trace(100), watch=watch))
 
-    async def said() -> bool:
+    async def message() -> bool:
         return any(waiting)
 
-    await eventually(said)
+    await eventually(message)
     assert f"run {run} is paused" in waiting[0]
     await http.post("/api/resume", params={"run": run})
     assert await work == 100
 
 
-async def test_the_pace_is_kept(full_arena: Arena, http: httpx.AsyncClient) -> None:
+async def test_the_pace_is_kept(arena: Arena, http: httpx.AsyncClient) -> None:
     run = await started(http, **SUBMITTED)
     loop = asyncio.get_running_loop()
     began = loop.time()
     await replayed(http, run, trace(200), pace=200.0)
     # The first 20 go out at once, so the last do 180 / 200 s later.
-    assert 0.85 <= loop.time() - began < 10
+    assert loop.time() - began >= 0.85
 
 
-async def test_a_trace_that_is_shorter_than_its_run_is_not_its_trace(
-    full_arena: Arena, http: httpx.AsyncClient
+async def test_a_trace_shorter_than_its_run_is_refused(
+    arena: Arena, http: httpx.AsyncClient
 ) -> None:
     run = await started(http, **SUBMITTED)
     await replayed(http, run, trace(100))
@@ -180,10 +180,10 @@ async def test_a_trace_that_is_shorter_than_its_run_is_not_its_trace(
         await replayed(http, run, trace(90), start=100)
 
 
-async def test_an_arena_that_is_away_is_waited_for_in_vain_only_so_long(
+async def test_retries_end_after_a_while_when_the_arena_stays_down(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(replay, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(replay, "RETRY_FOR_SECONDS", 0.0)
     async with httpx.AsyncClient(base_url="http://127.0.0.1:1") as nobody:
         with pytest.raises(Unavailable, match="no arena answers"):
             await replayed(nobody, "some-run", trace(100))

@@ -12,6 +12,8 @@ import httpx
 import websockets
 from websockets.asyncio.client import ClientConnection
 
+from tests.waiting import PATIENCE
+
 Message = dict[str, Any]
 
 
@@ -23,13 +25,13 @@ class Watcher:
         self.largest = 0
 
     async def next(self) -> Message:
-        text = await asyncio.wait_for(self.connection.recv(), 20)
+        text = await asyncio.wait_for(self.connection.recv(), PATIENCE)
         self.largest = max(self.largest, len(text.encode() if isinstance(text, str) else text))
         said: Message = json.loads(text)
         return said
 
     async def until(self, wanted: Callable[[Message], Any]) -> Message:
-        for _ in range(60):
+        for _ in range(1000):
             said = await self.next()
             if wanted(said):
                 return said

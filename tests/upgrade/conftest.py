@@ -1,27 +1,13 @@
-"""The real NATS and ClickHouse of the integration tests."""
+"""The real NATS and ClickHouse of the integration tests, and recordings of older versions."""
 
 from __future__ import annotations
 
-from tests.integration.conftest import (
-    arena,
-    bus,
-    clickhouse,
-    full_arena,
-    http,
-    impatient,
-    nats_process,
-    settings,
-    stored,
-)
+import pytest
 
-__all__ = [
-    "arena",
-    "bus",
-    "clickhouse",
-    "full_arena",
-    "http",
-    "impatient",
-    "nats_process",
-    "settings",
-    "stored",
-]
+from tests.integration.conftest import *  # noqa: F403
+from tests.upgrade.recording import FOLDERS, Recording
+
+
+@pytest.fixture(params=FOLDERS, ids=lambda folder: folder.name)
+def old(request: pytest.FixtureRequest) -> Recording:
+    return Recording(request.param)

@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from shared import subjects
+from shared.messages import subjects
 from shared.store.client import Store
 from shared.store.schema import TABLES
 from tests.integration import clickhouse_server, nats_server
@@ -75,11 +75,7 @@ async def record(nats_url: str, clickhouse_url: str, folder: Path) -> None:
     generator = await arena.start("generator")
     run = await arena.run(**SPEC)
     batches = len(SPEC["schedulers"]) * SPEC["tasks"] // BATCH_TASKS
-
-    async def decided() -> bool:
-        return await arena.count(subjects.DECISIONS) == batches
-
-    await eventually(decided, "all tasks decided", seconds=120)
+    await eventually(lambda: arena.count(subjects.DECISIONS), "all tasks decided", equals=batches)
     # It would trim the streams and finish the run.
     await arena.stop(generator)
     messages = await _messages(arena, subjects.DECISIONS)
@@ -90,14 +86,14 @@ async def record(nats_url: str, clickhouse_url: str, folder: Path) -> None:
         rows = arena.store.query("SELECT count() AS n FROM standings FINAL")
         return bool(results == batches == rows[0]["n"])
 
-    await eventually(priced, "all results stored", seconds=120)
+    await eventually(priced, "all results stored")
     await arena.stop(trainer)
 
-    async def told() -> bool:
+    async def events_stored() -> bool:
         rows = arena.store.query("SELECT count() AS n FROM events FINAL")
         return bool(await arena.count(subjects.EVENTS) == rows[0]["n"])
 
-    await eventually(told, "all events stored")
+    await eventually(events_stored, "all events stored")
     for stream in STREAMS:
         if stream != subjects.DECISIONS:
             messages += await _messages(arena, stream)
@@ -125,8 +121,8 @@ async def _messages(arena: Arena, stream: str) -> list[dict[str, Any]]:
 
 async def _stream(arena: Arena, name: str) -> dict[str, Any]:
     """How a stream and its readers were set up."""
-    info = await arena.stream.stream_info(name)
-    consumers = await arena.stream.consumers_info(name)
+    info = await arena.jetstream.stream_info(name)
+    consumers = await arena.jetstream.consumers_info(name)
     return {
         "stream": info.config.as_dict(),
         "consumers": [each.config.as_dict() for each in consumers if each.config.durable_name],

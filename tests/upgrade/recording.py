@@ -1,4 +1,4 @@
-"""What an older version wrote, read from its folder, and the same as a newer one would write it."""
+"""What an older version wrote, and the same as a newer version would write it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from shared import subjects
-from shared.models import MANIFEST
+from shared.messages import subjects
+from shared.messages.models import MANIFEST
 from tests.integration.arena import Arena
 
 FOLDERS = sorted(path.parent for path in Path(__file__).parent.glob("*/messages.json"))
@@ -37,9 +37,12 @@ class Recording:
         self._folder = folder
         self.messages = [
             Message(
-                said["stream"], said["subject"], said["headers"], base64.b64decode(said["body"])
+                content["stream"],
+                content["subject"],
+                content["headers"],
+                base64.b64decode(content["body"]),
             )
-            for said in json.loads((folder / "messages.json").read_text())
+            for content in json.loads((folder / "messages.json").read_text())
         ]
         self.streams: list[dict[str, Any]] = json.loads((folder / "streams.json").read_text())
         self.statements: dict[str, str] = json.loads((folder / "tables.json").read_text())
@@ -59,35 +62,35 @@ class Recording:
 async def publish(arena: Arena, messages: list[Message]) -> None:
     for message in messages:
         kept = {name: value for name, value in message.headers.items() if name == MANIFEST}
-        await arena.stream.publish(message.subject, message.body, headers=kept or None)
+        await arena.jetstream.publish(message.subject, message.body, headers=kept or None)
 
 
 def extended(message: Message) -> Message:
-    """With something more in every place where a newer version might have put it."""
+    """With an unknown field in every place where a newer version might add one."""
     if message.stream in DATA_PLANE:
         return replace(message, body=_rewritten(message.body, {"later": [1]}))
     if message.stream == subjects.MODELS:
         manifest = json.dumps(json.loads(message.headers[MANIFEST]) | {"later": {"a": 1}})
         return replace(message, headers=message.headers | {MANIFEST: manifest})
-    said = json.loads(message.body) | {"later": [1]}
-    if "spec" in said:
-        said["spec"]["later"] = 1
-        said["spec"]["physics"]["later"] = True
-    return replace(message, body=json.dumps(said).encode())
+    content = json.loads(message.body) | {"later": [1]}
+    if "spec" in content:
+        content["spec"]["later"] = 1
+        content["spec"]["physics"]["later"] = True
+    return replace(message, body=json.dumps(content).encode())
 
 
 def of_format(message: Message, number: int) -> Message:
-    """Of a later format, and with nothing else in it that could be understood."""
+    """Of a newer format, without any field that is known."""
     if message.stream in DATA_PLANE:
         return replace(message, body=_rewritten(message.body, {"format": number}, anew=True))
-    said = json.dumps({"message_format": number, "later": 1})
+    content = json.dumps({"message_format": number, "later": 1})
     if message.stream == subjects.MODELS:
-        return replace(message, headers=message.headers | {MANIFEST: said})
-    return replace(message, body=said.encode())
+        return replace(message, headers=message.headers | {MANIFEST: content})
+    return replace(message, body=content.encode())
 
 
 def _rewritten(body: bytes, more: dict[str, Any], *, anew: bool = False) -> bytes:
-    """With more in the envelope, its state and the rows; or with that alone in the envelope."""
+    """With more fields in the envelope, its state and the rows; `anew`: with these alone."""
     with pa.ipc.open_stream(body) as reader:
         envelope = {} if anew else json.loads(reader.schema.metadata[b"envelope"])
         rows = reader.read_next_batch()

@@ -10,18 +10,15 @@ import nats
 import pytest
 from nats.aio.client import Client
 
-from shared import batches, subjects
-from shared.runs import RunState
-from shared.settings import Settings
+from shared.bus import streams
+from shared.messages import batches, subjects
+from shared.messages.runs import RunState
+from shared.runtime.settings import Settings
 from tests.integration import nats_server
 from tests.integration.arena import Arena, connect, eventually
 from tests.integration.nats_server import NatsServer
-from tests.upgrade.recording import FOLDERS, Recording, publish
-
-
-@pytest.fixture(params=FOLDERS, ids=lambda folder: folder.name)
-def old(request: pytest.FixtureRequest) -> Recording:
-    return Recording(request.param)
+from tests.upgrade.recording import Recording, publish
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -44,16 +41,16 @@ async def arena(
 
 async def _create(client: Client, stream: dict[str, Any], consumers: list[dict[str, Any]]) -> None:
     name = stream["name"]
-    await _ask(client, f"STREAM.CREATE.{name}", {**stream, "metadata": None})
+    await _call_jetstream(client, f"STREAM.CREATE.{name}", {**stream, "metadata": None})
     for consumer in consumers:
         config = {**consumer, "metadata": None}
         durable = consumer["durable_name"]
-        asked = {"stream_name": name, "config": config}
-        await _ask(client, f"CONSUMER.DURABLE.CREATE.{name}.{durable}", asked)
+        request = {"stream_name": name, "config": config}
+        await _call_jetstream(client, f"CONSUMER.DURABLE.CREATE.{name}.{durable}", request)
 
 
-async def _ask(client: Client, call: str, asked: dict[str, Any]) -> None:
-    answer = await client.request(f"$JS.API.{call}", json.dumps(asked).encode(), timeout=10)
+async def _call_jetstream(client: Client, call: str, request: dict[str, Any]) -> None:
+    answer = await client.request(f"$JS.API.{call}", json.dumps(request).encode(), timeout=PATIENCE)
     assert "error" not in json.loads(answer.data), answer.data
 
 
@@ -75,7 +72,7 @@ async def test_a_run_goes_on_where_the_older_arena_left_it(arena: Arena, old: Re
         (record,) = await arena.runs.refresh()
         return record.state == RunState.COMPLETED
 
-    await eventually(completed, seconds=90)
+    await eventually(completed)
     columns = [name for name in batches.RESULTS.names if name not in batches.TASKS.names[1:]]
     for scheduler in ("greedy", "oracle"):
         expected = [
@@ -90,8 +87,8 @@ async def test_a_run_goes_on_where_the_older_arena_left_it(arena: Arena, old: Re
         )
         assert found == sorted(expected, key=lambda row: row["task_id"])
     assert await arena.dead_letters() == []
-    wanted = {config.name: config for config in subjects.streams(arena.settings)}
+    wanted = {config.name: config for config in streams.streams(arena.settings)}
     for name in (made["stream"]["name"] for made in old.streams):
-        config = (await arena.stream.stream_info(name)).config
+        config = (await arena.jetstream.stream_info(name)).config
         assert config.allow_direct == wanted[name].allow_direct
         assert config.subjects == wanted[name].subjects

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from deploy.local.arena import LOCK, Arena, Ports, StartError
-from deploy.local.mark import NAME, known
 from deploy.local.stack import Plan, Stack
+from deploy.local.version_file import NAME, format_versions
 
 
 def claim(folder: Path) -> Arena:
@@ -21,7 +21,7 @@ def claim(folder: Path) -> Arena:
 
 def test_a_folder_is_marked_and_used_again(tmp_path: Path) -> None:
     claim(tmp_path)
-    assert json.loads((tmp_path / NAME).read_text()) == known()
+    assert json.loads((tmp_path / NAME).read_text()) == format_versions()
     claim(tmp_path)
 
 
@@ -34,19 +34,21 @@ def test_a_folder_without_a_mark_is_of_the_first_version(tmp_path: Path) -> None
     assert (tmp_path / NAME).exists()
 
 
-@pytest.mark.parametrize("what", known())
+@pytest.mark.parametrize("what", format_versions())
 def test_the_folder_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path, what: str) -> None:
-    mark = known() | {what: known()[what] + 1}
+    mark = format_versions() | {what: format_versions()[what] + 1}
     (tmp_path / NAME).write_text(json.dumps(mark))
     with pytest.raises(StartError) as caught:
         claim(tmp_path)
-    said = f"({what} {mark[what]}, this program knows {known()[what]}): upgrade the program"
-    assert said in str(caught.value)
+    reason = (
+        f"({what} {mark[what]}, this program knows {format_versions()[what]}): upgrade the program"
+    )
+    assert reason in str(caught.value)
     assert {path.name for path in tmp_path.iterdir()} == {NAME, LOCK}
     assert json.loads((tmp_path / NAME).read_text()) == mark
 
 
-def test_marks_that_mean_nothing_here_are_passed_over(tmp_path: Path) -> None:
+def test_unknown_entries_of_the_mark_are_ignored(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text(json.dumps({"tables": 0, "something else": 7}))
     claim(tmp_path)
 

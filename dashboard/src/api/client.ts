@@ -1,4 +1,4 @@
-/** Calls to the gateway. A failed call throws an ApiError that says what a person can do. */
+/** Requests to the gateway. A failed request throws an ApiError with a message for the user. */
 import type { Problem } from "./types";
 
 const TOKEN_KEY = "hybrid.token";
@@ -7,11 +7,11 @@ export class ApiError extends Error {
   readonly status: number;
   readonly problems: string[];
 
-  constructor(problem: Problem) {
-    super(problem.detail || problem.title);
+  constructor({ title = "", detail, status = 0, problems }: Partial<Problem>) {
+    super(detail || title);
     this.name = "ApiError";
-    this.status = problem.status;
-    this.problems = problem.problems ?? [];
+    this.status = status;
+    this.problems = problems ?? [];
   }
 }
 
@@ -19,7 +19,7 @@ export function readToken(): string {
   return sessionStorage.getItem(TOKEN_KEY) ?? "";
 }
 
-export function keepToken(token: string): void {
+export function storeToken(token: string): void {
   if (token) sessionStorage.setItem(TOKEN_KEY, token);
   else sessionStorage.removeItem(TOKEN_KEY);
 }
@@ -40,60 +40,47 @@ export function runPath(run: string, rest = "", query: Query = {}): string {
   return path(`/api/runs/${encodeURIComponent(run)}${rest}`, query);
 }
 
-/** The body as text: pollers compare it before they parse it. */
-export async function fetchText(url: string, init: RequestInit = {}): Promise<string> {
+export function get<T>(url: string, signal?: AbortSignal): Promise<T> {
+  return request("GET", url, undefined, signal);
+}
+
+export function post<T>(url: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  return request("POST", url, body, signal);
+}
+
+export function remove<T>(url: string): Promise<T> {
+  return request("DELETE", url);
+}
+
+async function request<T>(method: string, url: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  const headers: Record<string, string> = {};
+  const token = readToken();
+  if (token && method !== "GET") headers.Authorization = `Bearer ${token}`;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const init = { method, headers, body: body === undefined ? null : JSON.stringify(body), signal: signal ?? null };
   let response: Response;
   try {
     response = await fetch(url, init);
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError({ title: "The gateway does not answer", status: 0, detail: "" });
+    throw new ApiError({ title: "The gateway does not answer" });
   }
   const text = await response.text();
-  // /api/health answers 503 with a body worth reading when a part is missing.
-  if (response.ok || (response.status === 503 && url.startsWith("/api/health"))) return text;
-  throw new ApiError(asProblem(response, text));
+  // /api/health answers 503 with the usual body when a service is missing.
+  if (response.ok || (response.status === 503 && url.startsWith("/api/health"))) return JSON.parse(text) as T;
+  throw new ApiError(problemOf(response, text));
 }
 
-export async function get<T>(url: string, signal?: AbortSignal): Promise<T> {
-  return JSON.parse(await fetchText(url, { signal: signal ?? null })) as T;
-}
-
-export async function post<T>(url: string, body?: unknown, signal?: AbortSignal): Promise<T> {
-  return send<T>("POST", url, body, signal);
-}
-
-export async function remove<T>(url: string): Promise<T> {
-  return send<T>("DELETE", url);
-}
-
-async function send<T>(
-  method: string,
-  url: string,
-  body?: unknown,
-  signal?: AbortSignal,
-): Promise<T> {
-  const headers: Record<string, string> = {};
-  const token = readToken();
-  if (token) headers["Authorization"] = `Bearer ${token}`;
-  if (body !== undefined) headers["Content-Type"] = "application/json";
-  const text = await fetchText(url, {
-    method,
-    headers,
-    body: body === undefined ? null : JSON.stringify(body),
-    signal: signal ?? null,
-  });
-  return JSON.parse(text) as T;
-}
-
-function asProblem(response: Response, text: string): Problem {
+function problemOf({ status, statusText }: Response, text: string): Partial<Problem> {
+  const title = `${status} ${statusText}`.trim();
   try {
-    const problem = JSON.parse(text) as Partial<Problem>;
-    if (typeof problem.title === "string") {
-      return { ...problem, title: problem.title, detail: problem.detail ?? "", status: response.status };
-    }
+    return { title, ...(JSON.parse(text) as Partial<Problem>), status };
   } catch {
-    // Not JSON: a proxy in between has answered.
+    return { title, status }; // not JSON: the answer of a proxy, not of the gateway
   }
-  return { title: `${response.status} ${response.statusText}`.trim(), status: response.status, detail: "" };
+}
+
+/** What is wrong with the body of a request, one text per problem. */
+export function problemsOf(error: Error): string[] {
+  return error instanceof ApiError && error.problems.length > 0 ? error.problems : [error.message];
 }

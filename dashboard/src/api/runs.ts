@@ -1,27 +1,37 @@
-/** The run on the screen, and questions about it at a pace that fits its state. */
+/** The list of runs, and requests about the run on the screen. */
 import { useLive, useRun } from "../live";
-import type { Query } from "./client";
-import { path, runPath } from "./client";
+import { path, type Query, runPath } from "./client";
+import { type Polled, usePolled } from "./polling";
 import type { Run, RunState } from "./types";
-import { type Polled, usePolled } from "./usePolled";
 
-/** A run that moves is asked about often; one that rests, now and then. */
-export const BUSY_MS = 2_000;
-const RESTING_MS = 20_000;
+export const ACTIVE_MS = 2_000;
+const IDLE_MS = 20_000;
 
 export function isActive(state: RunState | null): boolean {
   return state === "running" || state === "paused";
 }
 
-/** The newest runs, first. */
+/** How often to poll a run that is not the one of the WebSocket. */
+export function pollInterval(state: RunState | null): number {
+  return state === null || isActive(state) ? 3_000 : IDLE_MS;
+}
+
+/** The newest runs, newest first. */
 export function useRuns(): Polled<Run[]> {
   return usePolled<Run[]>(path("/api/runs", { limit: 50 }), 5_000);
 }
 
-/** Poll a path below the run on the screen; while `ready` is false, nothing is asked. */
-export function useRunPolled<T>(rest: string, query: Query = {}, every = BUSY_MS, ready = true): Polled<T> {
+/** Polls a path below the run on the screen; sends nothing while `ready` is false. */
+export function useRunPolled<T>(rest: string, query: Query = {}, everyMs = ACTIVE_MS, ready = true): Polled<T> {
   const run = useRun();
   const state = useLive((live) => live.state);
-  // The last tasks are still being stored when a run ends: the change of pace asks once more.
-  return usePolled<T>(run && ready ? runPath(run, rest, query) : null, state === "running" ? every : RESTING_MS);
+  return usePolled<T>(run && ready ? runPath(run, rest, query) : null, state === "running" ? everyMs : IDLE_MS);
+}
+
+export function runLabel(run: Pick<Run, "run" | "name">): string {
+  return run.name || run.run;
+}
+
+export function runLabelWithId(run: Pick<Run, "run" | "name">): string {
+  return run.name ? `${run.name} · ${run.run}` : run.run;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { backoff, connectionOf, type LinkFacts } from "./connection";
+import { backoff, connectionOf, type Observations } from "./connection";
 
-const fresh: LinkFacts = {
+const fresh: Observations = {
   open: true,
   online: true,
   attempts: 0,
@@ -12,7 +12,7 @@ const fresh: LinkFacts = {
   now: 100_500,
 };
 
-const stateOf = (change: Partial<LinkFacts>) => connectionOf({ ...fresh, ...change });
+const stateOf = (change: Partial<Observations>) => connectionOf({ ...fresh, ...change });
 
 describe("the connection", () => {
   it("is live while updates come", () => {
@@ -27,7 +27,7 @@ describe("the connection", () => {
     expect(stateOf({ open: false, everConnected: false, unknownRun: true })).toBe("quiet");
   });
 
-  it("is stale when an open socket says nothing", () => {
+  it("is stale when an open socket is silent", () => {
     expect(stateOf({ now: 105_900 })).toBe("quiet");
     expect(stateOf({ now: 106_000 })).toBe("stale");
   });
@@ -37,15 +37,15 @@ describe("the connection", () => {
     expect(stateOf({ open: false })).toBe("reconnecting");
   });
 
-  it("is offline when the browser says so, or after many tries", () => {
+  it("is offline when the browser is, or after many attempts", () => {
     expect(stateOf({ online: false })).toBe("offline");
     expect(stateOf({ open: false, attempts: 4 })).toBe("reconnecting");
     expect(stateOf({ open: false, attempts: 5 })).toBe("offline");
   });
 });
 
-describe("the pause before the next try", () => {
-  it("doubles up to a limit, and half of it is chance", () => {
+describe("the delay before the next attempt", () => {
+  it("doubles up to a limit, and half of it is random", () => {
     expect([0, 1, 2, 3].map((attempt) => backoff(attempt, 1))).toEqual([500, 1000, 2000, 4000]);
     expect(backoff(3, 0)).toBe(2000);
     expect(backoff(50, 1)).toBe(15_000);

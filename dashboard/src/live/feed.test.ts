@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { ServerMessage } from "../api/types";
+import { ORACLE } from "../schedulers";
 import { Feed } from "./feed";
-import type { ServerMessage } from "./messages";
-import { row, update } from "./samples";
+import { row, snapshot, update } from "./samples";
 
 class Socket {
   onopen: (() => void) | null = null;
@@ -20,7 +21,7 @@ class Socket {
     this.closed = true;
   }
 
-  say(message: ServerMessage) {
+  receive(message: ServerMessage) {
     this.onmessage?.({ data: JSON.stringify(message) });
   }
 }
@@ -28,7 +29,7 @@ class Socket {
 let sockets: Socket[];
 let feed: Feed;
 const newest = () => sockets.at(-1) as Socket;
-const snapshot = update({ snapshot: true, sequence: 1, comparison: [row("oracle")] });
+const first = snapshot({ comparison: [row(ORACLE)] });
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -53,99 +54,99 @@ afterEach(() => {
 function connect() {
   feed.watch("r1");
   newest().onopen?.();
-  newest().say(snapshot);
+  newest().receive(first);
 }
 
 describe("the feed", () => {
   it("is live after the first snapshot", () => {
     connect();
     expect(newest().url).toBe("ws?run=r1");
-    expect(feed.link.get()).toMatchObject({ connection: "live", epoch: 1, retryAt: null });
-    expect(feed.live.get().comparison["oracle"]?.tasks).toBe(10);
+    expect(feed.link.getState()).toMatchObject({ connection: "live", epoch: 1, retryAt: null });
+    expect(feed.live.getState().comparison.oracle?.tasks).toBe(10);
   });
 
-  it("takes the snapshot that answers new weights for no new connection", () => {
+  it("does not count the snapshot that answers new weights as a connection", () => {
     connect();
-    newest().say({ ...snapshot, sequence: 4 });
-    newest().say(update({ sequence: 5 }));
-    expect(feed.link.get().epoch).toBe(1);
-    expect(feed.live.get().sequence).toBe(5);
+    newest().receive({ ...first, sequence: 4 });
+    newest().receive(update({ sequence: 5 }));
+    expect(feed.link.getState().epoch).toBe(1);
+    expect(feed.live.getState().sequence).toBe(5);
   });
 
-  it("comes back after a loss, keeps the old picture meanwhile, and counts the new epoch", () => {
+  it("reconnects after a loss, and keeps the old state meanwhile", () => {
     connect();
     newest().onclose?.({ code: 1006 });
-    expect(feed.link.get().connection).toBe("reconnecting");
-    expect(feed.live.get().run).toBe("r1");
+    expect(feed.link.getState().connection).toBe("reconnecting");
+    expect(feed.live.getState().run).toBe("r1");
     vi.advanceTimersByTime(400);
     expect(sockets).toHaveLength(2);
     newest().onopen?.();
-    newest().say(snapshot);
-    expect(feed.link.get()).toMatchObject({ connection: "live", epoch: 2 });
+    newest().receive(first);
+    expect(feed.link.getState()).toMatchObject({ connection: "live", epoch: 2 });
   });
 
-  it("says offline after five tries in vain, and still tries", () => {
+  it("is offline after five failed attempts, and goes on trying", () => {
     connect();
     for (let time = 0; time < 5; time += 1) {
       newest().onclose?.({ code: 1006 });
       vi.advanceTimersByTime(15_000);
     }
-    expect(feed.link.get().connection).toBe("offline");
+    expect(feed.link.getState().connection).toBe("offline");
     newest().onopen?.();
-    newest().say(snapshot);
-    expect(feed.link.get().connection).toBe("live");
+    newest().receive(first);
+    expect(feed.link.getState().connection).toBe("live");
   });
 
-  it("turns stale in silence, then gives the dead socket up", () => {
+  it("is stale in silence, then opens a new socket", () => {
     connect();
     vi.advanceTimersByTime(7_000);
-    expect(feed.link.get().connection).toBe("stale");
+    expect(feed.link.getState().connection).toBe("stale");
     vi.advanceTimersByTime(9_000);
     expect(sockets[0]?.closed).toBe(true);
     expect(sockets).toHaveLength(2);
   });
 
-  it("asks for a new snapshot when an update is missing", () => {
+  it("reconnects for a new snapshot when an update is missing", () => {
     connect();
-    newest().say(update({ sequence: 5 }));
+    newest().receive(update({ sequence: 5 }));
     vi.advanceTimersByTime(500);
     expect(sockets).toHaveLength(2);
     expect(sockets[0]?.closed).toBe(true);
-    expect(feed.live.get().sequence).toBe(1);
+    expect(feed.live.getState().sequence).toBe(1);
   });
 
-  it("sends the weights now and again after every reconnect", () => {
+  it("sends the weights at once and after every reconnect", () => {
     connect();
-    feed.weigh({ time: 1, energy: 2, cost: 3 });
-    const said = JSON.stringify({ type: "weights", time: 1, energy: 2, cost: 3 });
-    expect(newest().sent).toEqual([said]);
+    feed.setWeights({ time: 1, energy: 2, cost: 3 });
+    const message = JSON.stringify({ type: "weights", time: 1, energy: 2, cost: 3 });
+    expect(newest().sent).toEqual([message]);
     newest().onclose?.({ code: 1006 });
     vi.advanceTimersByTime(500);
     newest().onopen?.();
-    expect(newest().sent).toEqual([said]);
+    expect(newest().sent).toEqual([message]);
   });
 
-  it("knows an unknown run from a lost line, and keeps looking", () => {
-    feed.watch("nobody");
+  it("tells an unknown run from a lost connection, and retries", () => {
+    feed.watch("missing");
     newest().onopen?.();
-    newest().say({ type: "error", message: "no run nobody" });
+    newest().receive({ type: "error", message: "no run missing" });
     newest().onclose?.({ code: 4404 });
-    expect(feed.link.get()).toMatchObject({ unknownRun: true, connection: "quiet" });
+    expect(feed.link.getState()).toMatchObject({ unknownRun: true, connection: "quiet" });
     vi.advanceTimersByTime(4_000);
     expect(sockets).toHaveLength(2);
   });
 
-  it("shows nothing of the old run while it waits for another", () => {
+  it("clears the old run while it waits for another", () => {
     connect();
     feed.watch("r2");
-    expect(feed.live.get().run).toBeNull();
-    sockets[0]?.say(update({ sequence: 2 }));
-    expect(feed.live.get().run).toBeNull();
+    expect(feed.live.getState().run).toBeNull();
+    sockets[0]?.receive(update({ sequence: 2 }));
+    expect(feed.live.getState().run).toBeNull();
   });
 
-  it("ignores what it cannot read", () => {
+  it("ignores a message that is not JSON", () => {
     connect();
     newest().onmessage?.({ data: "{" });
-    expect(feed.link.get().connection).toBe("live");
+    expect(feed.link.getState().connection).toBe("live");
   });
 });

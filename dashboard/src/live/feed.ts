@@ -1,20 +1,22 @@
-/** The WebSocket to the gateway: connects, merges, notices silence, and comes back by itself. */
-import type { RunState, Weights } from "../api/types";
-import { createStore, type Store } from "../store";
+/** The WebSocket to the gateway: merges its messages into one state, detects silence, reconnects. */
+
+import { shallow } from "zustand/shallow";
+import { createStore, type StoreApi } from "zustand/vanilla";
+import type { RunState, ServerMessage, Weights } from "../api/types";
 import { backoff, type Connection, connectionOf, DEAD_AFTER_MS } from "./connection";
-import type { ServerMessage } from "./messages";
 import { EMPTY, type LiveState, merge } from "./state";
 
 export const UNKNOWN_RUN = 4404;
-/** With no run to watch, one may start at any time. */
-const LOOK_AGAIN_MS = 4_000;
-const PULSE_MS = 1_000;
+/** When there is no such run yet. */
+const UNKNOWN_RUN_RETRY_MS = 4_000;
+const CHECK_MS = 1_000;
 
+/** The state of the connection. */
 export interface Link {
   connection: Connection;
-  /** Rises with every connection, so that pollers fetch what they missed. */
+  /** The number of connections so far: after a new one, polled data is fetched again. */
   epoch: number;
-  /** When the next try is made, in ms of the local clock; null while connected. */
+  /** Time of the next attempt, in ms of the local clock; null while connected. */
   retryAt: number | null;
   unknownRun: boolean;
 }
@@ -22,13 +24,13 @@ export interface Link {
 type OpenSocket = (url: string) => WebSocket;
 
 export class Feed {
-  readonly live: Store<LiveState> = createStore(EMPTY);
-  readonly link: Store<Link> = createStore<Link>({
+  readonly live: StoreApi<LiveState> = createStore(() => EMPTY);
+  readonly link: StoreApi<Link> = createStore(() => ({
     connection: "connecting",
     epoch: 0,
     retryAt: null,
     unknownRun: false,
-  });
+  }));
 
   private socket: WebSocket | null = null;
   private run: string | null = null;
@@ -37,12 +39,12 @@ export class Feed {
   private open = false;
   private attempts = 0;
   private everConnected = false;
-  /** This socket has brought its first snapshot; further ones answer a change of weights. */
-  private greeted = false;
+  /** This socket has sent its first snapshot; later ones answer a change of weights. */
+  private hasSnapshot = false;
   private lastMessageAt = 0;
   private lastUpdateAt = 0;
   private retry: ReturnType<typeof setTimeout> | undefined;
-  private pulse: ReturnType<typeof setInterval> | undefined;
+  private checks: ReturnType<typeof setInterval> | undefined;
 
   constructor(
     private readonly openSocket: OpenSocket = (url) => new WebSocket(url),
@@ -51,41 +53,40 @@ export class Feed {
     private readonly online: () => boolean = () => navigator.onLine !== false,
   ) {}
 
-  /** Watch a run; null is the newest one. Calling it again with the same run changes nothing. */
+  /** Watches a run; null is the newest one. */
   watch(run: string | null): void {
     if (this.started && run === this.run) return;
     this.started = true;
     this.run = run;
-    const shown = this.live.get().run;
-    if (run !== null && shown !== null && run !== shown) this.live.set(EMPTY);
+    const shown = this.live.getState().run;
+    if (run !== null && shown !== null && run !== shown) this.live.setState(EMPTY, true);
     this.reconnect();
   }
 
-  /** Drop the socket and open a new one now. */
+  /** Closes the socket and opens a new one now. */
   reconnect(): void {
     if (!this.started) return;
-    this.drop();
+    this.closeSocket();
     this.attempts = 0;
     this.connect();
-    this.pulse ??= setInterval(() => this.check(), PULSE_MS);
+    this.checks ??= setInterval(() => this.check(), CHECK_MS);
   }
 
   stop(): void {
     this.started = false;
-    this.drop();
-    clearInterval(this.pulse);
-    this.pulse = undefined;
+    this.closeSocket();
+    clearInterval(this.checks);
+    this.checks = undefined;
   }
 
-  weigh(weights: Weights): void {
+  setWeights(weights: Weights): void {
     this.weights = weights;
     this.sendWeights();
   }
 
-  /** What the gateway answered to a command is as true as what its socket says a moment later. */
-  answered(run: string, state: RunState): void {
-    const live = this.live.get();
-    if (live.run === run) this.live.set({ ...live, state });
+  /** The answer to a command, which comes earlier than the WebSocket's update. */
+  setRunState(run: string, state: RunState): void {
+    if (this.live.getState().run === run) this.live.setState({ state });
   }
 
   private connect(): void {
@@ -93,22 +94,22 @@ export class Feed {
     const socket = this.openSocket(this.address(this.run));
     this.socket = socket;
     this.open = false;
-    this.greeted = false;
+    this.hasSnapshot = false;
     this.lastMessageAt = 0;
     socket.onopen = () => {
       if (socket !== this.socket) return;
       this.open = true;
       this.lastMessageAt = Date.now();
       this.sendWeights();
-      this.tell({ retryAt: null });
+      this.updateLink({ retryAt: null });
     };
     socket.onmessage = (event) => {
       if (socket === this.socket) this.receive(event.data as string);
     };
     socket.onclose = (event) => {
-      if (socket === this.socket) this.lost(event.code);
+      if (socket === this.socket) this.handleLoss(event.code);
     };
-    this.tell({});
+    this.updateLink({});
   }
 
   private receive(text: string): void {
@@ -120,44 +121,44 @@ export class Feed {
     }
     this.lastMessageAt = Date.now();
     if (message.type === "simulation_update") this.lastUpdateAt = this.lastMessageAt;
-    const before = this.live.get();
+    const before = this.live.getState();
     const after = merge(before, message);
     if (after.gap) {
-      this.drop();
-      this.lost(0);
+      this.closeSocket();
+      this.handleLoss(0);
       return;
     }
-    this.live.set(after);
+    this.live.setState(after, true);
     if (message.type === "error") return;
     this.attempts = 0;
     this.everConnected = true;
-    const first = !this.greeted && message.type === "simulation_update" && message.snapshot;
-    this.greeted ||= first;
-    this.tell(first ? { epoch: this.link.get().epoch + 1, unknownRun: false } : {});
+    const first = !this.hasSnapshot && message.type === "simulation_update" && message.snapshot;
+    this.hasSnapshot ||= first;
+    this.updateLink(first ? { epoch: this.link.getState().epoch + 1, unknownRun: false } : {});
   }
 
-  private lost(code: number): void {
+  private handleLoss(code: number): void {
     this.socket = null;
     this.open = false;
     const unknown = code === UNKNOWN_RUN;
-    const delay = unknown ? LOOK_AGAIN_MS : backoff(this.attempts, this.random());
-    // Being told that there is no such run is an answer: the gateway is there.
+    const delay = unknown ? UNKNOWN_RUN_RETRY_MS : backoff(this.attempts, this.random());
+    // "No such run" is an answer: the gateway can be reached.
     this.attempts = unknown ? 0 : this.attempts + 1;
     this.retry = setTimeout(() => this.connect(), delay);
-    this.tell({ retryAt: Date.now() + delay, unknownRun: unknown });
+    this.updateLink({ retryAt: Date.now() + delay, unknownRun: unknown });
   }
 
   private check(): void {
     const silent = Date.now() - this.lastMessageAt;
     if (this.open && this.lastMessageAt > 0 && silent >= DEAD_AFTER_MS) {
-      this.drop();
-      this.lost(0);
+      this.closeSocket();
+      this.handleLoss(0);
       return;
     }
-    this.tell({});
+    this.updateLink({});
   }
 
-  private drop(): void {
+  private closeSocket(): void {
     clearTimeout(this.retry);
     const socket = this.socket;
     this.socket = null;
@@ -171,8 +172,8 @@ export class Feed {
     }
   }
 
-  private tell(change: Partial<Link>): void {
-    const before = this.link.get();
+  private updateLink(change: Partial<Link>): void {
+    const before = this.link.getState();
     const connection = connectionOf({
       open: this.open,
       online: this.online(),
@@ -184,8 +185,7 @@ export class Feed {
       now: Date.now(),
     });
     const after = { ...before, ...change, connection };
-    const same = (Object.keys(after) as (keyof Link)[]).every((key) => after[key] === before[key]);
-    if (!same) this.link.set(after);
+    if (!shallow(before, after)) this.link.setState(after);
   }
 }
 

@@ -1,21 +1,19 @@
-/** The one feed of this page, and the hooks that read it. */
+/** The feed of this page, and the hooks that read it. */
 import { useMemo } from "react";
-import { shallowEqual, useSelected } from "../store";
+import { useStore } from "zustand";
+import { useShallow } from "zustand/shallow";
+import type { ComparisonRow } from "../api/types";
 import { Feed, type Link } from "./feed";
-import type { ComparisonRow } from "./messages";
 import type { LiveState } from "./state";
 
 export const feed = new Feed();
 
-export function useLive<S>(
-  select: (state: LiveState) => S,
-  same?: (left: S, right: S) => boolean,
-): S {
-  return useSelected(feed.live, select, same);
+export function useLive<S>(select: (state: LiveState) => S): S {
+  return useStore(feed.live, select);
 }
 
 export function useLink<S>(select: (link: Link) => S): S {
-  return useSelected(feed.link, select);
+  return useStore(feed.link, select);
 }
 
 /** The id of the run on the screen. */
@@ -23,23 +21,17 @@ export function useRun(): string | null {
   return useLive((state) => state.run);
 }
 
-/** The competitors of the run: those of its spec, in its order. */
+/** The schedulers of the run, in the order of its spec. */
 export function useSchedulers(): string[] {
-  return useLive(
-    (state) => state.spec?.schedulers ?? Object.keys(state.comparison),
-    (left, right) => left.length === right.length && left.every((name, at) => name === right[at]),
-  );
+  return useLive(useShallow((state) => state.spec?.schedulers ?? Object.keys(state.comparison)));
 }
 
 /** Every scheduler's row, in the order of the run's spec. */
 export function useComparison(): ComparisonRow[] {
-  const rows = useLive((state) => state.comparison, shallowEqual);
+  const rows = useLive(useShallow((state) => state.comparison));
   const names = useSchedulers();
-  return useMemo(
-    () => names.flatMap((name) => (rows[name] ? [rows[name]] : [])),
-    [rows, names],
-  );
+  return useMemo(() => names.flatMap((name) => (rows[name] ? [rows[name]] : [])), [rows, names]);
 }
 
+export type { ComparisonRow, LatestResult, Notification } from "../api/types";
 export type { Connection } from "./connection";
-export type { ComparisonRow, LatestResult, Notification } from "./messages";

@@ -1,5 +1,5 @@
-/** Messages for the tests. */
-import type { ComparisonRow, Notification, Update } from "./messages";
+/** Messages for tests. */
+import type { ComparisonRow, Notification, RunSpec, Snapshot, Update } from "../api/types";
 
 export function row(name: string, change: Partial<ComparisonRow> = {}): ComparisonRow {
   return {
@@ -42,10 +42,16 @@ export function update(change: Partial<Update> = {}): Update {
     tasks_processed: 10,
     lag: {},
     rejected: 0,
+    left_out: 0,
     ...change,
   };
 }
 
-export function note(at: number, message = `event ${at}`): Notification & { type: "notification" } {
+export function snapshot(change: Partial<Snapshot> = {}): Snapshot {
+  const spec = { schedulers: [] as string[] } as RunSpec;
+  return { ...update({ sequence: 1 }), snapshot: true, spec, notifications: [], ...change };
+}
+
+export function notification(at: number, message = `event ${at}`): Notification {
   return { type: "notification", at, kind: "run", service: "gateway", run: "r1", message };
 }

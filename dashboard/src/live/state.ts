@@ -1,16 +1,18 @@
-/** What the dashboard knows of a run right now, and how a message changes it. Pure. */
-import type { RunSpec, RunState } from "../api/types";
+/** The current state of the watched run, and how each message changes it. Pure functions. */
 import type {
   ComparisonRow,
   LatestResult,
   LatestTask,
   Notification,
+  RunSpec,
+  RunState,
   SchedulerUtilization,
   ServerMessage,
+  Snapshot,
   Update,
-} from "./messages";
+} from "../api/types";
 
-/** Enough for the live log; the Log view reads older ones from the gateway. */
+/** For the live log; the Log view reads older ones from the gateway. */
 export const MAX_NOTIFICATIONS = 100;
 
 export interface LiveState {
@@ -29,7 +31,7 @@ export interface LiveState {
   lag: Record<string, number>;
   rejected: number;
   notifications: Notification[];
-  /** Updates were missed: what was merged since may be old; only a new snapshot helps. */
+  /** An update is missing: only a new snapshot makes the state correct again. */
   gap: boolean;
   problem: string | null;
 }
@@ -57,12 +59,12 @@ export const EMPTY: LiveState = {
 export function merge(state: LiveState, message: ServerMessage): LiveState {
   switch (message.type) {
     case "simulation_update":
-      return message.snapshot ? fromSnapshot(state, message) : changed(state, message);
+      return message.snapshot ? withSnapshot(state, message) : withUpdate(state, message);
     case "heartbeat":
       if (state.run !== message.run && state.run !== null && message.run !== null) return state;
       return { ...state, at: message.at, state: message.state ?? state.state, rate: 0 };
     case "notification":
-      return { ...state, notifications: withNewest(state.notifications, [message]) };
+      return { ...state, notifications: merged(state.notifications, [message]) };
     case "error":
       return { ...state, problem: message.message };
     default:
@@ -70,45 +72,41 @@ export function merge(state: LiveState, message: ServerMessage): LiveState {
   }
 }
 
-function fromSnapshot(state: LiveState, update: Update): LiveState {
-  const sameRun = state.run === update.run;
-  const known = sameRun ? state.notifications : [];
+function withSnapshot(state: LiveState, update: Snapshot): LiveState {
+  const known = state.run === update.run ? state.notifications : [];
   return {
     ...fields(update),
     comparison: byName(update.comparison),
-    utilization: update.utilization?.schedulers ?? {},
+    utilization: update.utilization.schedulers,
     latestResults: update.latest_results,
-    spec: update.spec ?? (sameRun ? state.spec : null),
-    notifications: withNewest(known, update.notifications ?? []),
+    spec: update.spec,
+    notifications: merged(known, update.notifications),
     gap: false,
     problem: null,
   };
 }
 
-function changed(state: LiveState, update: Update): LiveState {
+function withUpdate(state: LiveState, update: Update): LiveState {
   if (update.run !== state.run) return state;
   const gap = state.sequence !== null && update.sequence !== state.sequence + 1;
-  const scheduled = update.utilization?.schedulers;
   return {
     ...state,
     ...fields(update),
-    comparison: update.comparison.length
-      ? { ...state.comparison, ...byName(update.comparison) }
-      : state.comparison,
-    utilization: scheduled ? { ...state.utilization, ...scheduled } : state.utilization,
+    comparison: update.comparison.length ? { ...state.comparison, ...byName(update.comparison) } : state.comparison,
+    utilization: { ...state.utilization, ...update.utilization.schedulers },
     latestResults: update.latest_results,
     gap: state.gap || gap,
   };
 }
 
-function fields(update: Update) {
+function fields(update: Update | Snapshot) {
   return {
     run: update.run,
     state: update.state,
     at: update.at,
     sequence: update.sequence,
     task: update.task,
-    rate: update.rate,
+    rate: update.rate ?? 0,
     tasksSent: update.tasks_sent,
     tasksProcessed: update.tasks_processed,
     lag: update.lag,
@@ -120,13 +118,13 @@ function byName(rows: ComparisonRow[]): Record<string, ComparisonRow> {
   return Object.fromEntries(rows.map((row) => [row.name, row]));
 }
 
-/** Newest first, each once, bounded. A reconnect repeats some: they are told apart by content. */
-function withNewest(known: Notification[], news: Notification[]): Notification[] {
+/** Newest first and without the duplicates that a reconnect brings. */
+function merged(known: Notification[], added: Notification[]): Notification[] {
   const seen = new Set<string>();
-  const all = [...news, ...known].sort((left, right) => right.at - left.at);
-  const kept = all.filter((note) => {
+  const all = [...added, ...known].sort((left, right) => right.at - left.at);
+  const unique = all.filter((note) => {
     const key = `${note.at}|${note.kind}|${note.service}|${note.run}|${note.message}`;
     return seen.has(key) ? false : seen.add(key);
   });
-  return kept.slice(0, MAX_NOTIFICATIONS);
+  return unique.slice(0, MAX_NOTIFICATIONS);
 }

@@ -1,19 +1,19 @@
 import { useEffect, useState } from "react";
 import { type Connection, feed, useLink, useLive } from "../live";
 
-const WORDS: Record<Connection, { label: string; tone: string; meaning: string }> = {
-  connecting: { label: "Connecting", tone: "text-warn", meaning: "Waiting for the first picture." },
-  live: { label: "Live", tone: "text-good", meaning: "Updates arrive as they happen." },
-  quiet: { label: "Quiet", tone: "text-accent", meaning: "Connected; nothing is happening." },
-  stale: { label: "Stale", tone: "text-warn", meaning: "The gateway has gone silent; numbers may be old." },
-  reconnecting: { label: "Reconnecting", tone: "text-warn", meaning: "The line was lost; trying again." },
-  offline: { label: "Offline", tone: "text-bad", meaning: "The gateway cannot be reached; still trying." },
+const TEXT: Record<Connection, { label: string; tone: string; meaning: string }> = {
+  connecting: { label: "Connecting", tone: "text-warn", meaning: "Waiting for the first update." },
+  live: { label: "Live", tone: "text-good", meaning: "Updates arrive twice a second." },
+  quiet: { label: "Quiet", tone: "text-accent", meaning: "Connected. Nothing is changing." },
+  stale: { label: "Stale", tone: "text-warn", meaning: "The gateway has stopped sending updates." },
+  reconnecting: { label: "Reconnecting", tone: "text-warn", meaning: "The connection was lost. Reconnecting." },
+  offline: { label: "Offline", tone: "text-bad", meaning: "The gateway cannot be reached. Retrying." },
 };
 
 export function ConnectionBadge() {
   const connection = useLink((link) => link.connection);
   const retryAt = useLink((link) => link.retryAt);
-  const { label, tone, meaning } = WORDS[connection];
+  const { label, tone, meaning } = TEXT[connection];
   return (
     <div className="flex items-center gap-2">
       <div
@@ -41,20 +41,23 @@ function Retry({ at }: { at: number }) {
   const left = Math.max(0, Math.ceil((at - now) / 1000));
   return (
     <button type="button" className="num text-xs text-muted underline hover:text-ink" onClick={() => feed.reconnect()}>
-      {left > 0 ? `in ${left} s` : "now"}
+      {left > 0 ? `retry in ${left} s` : "retry now"}
     </button>
   );
 }
 
-/** Says when the numbers on the screen were true, as soon as they are not fresh. */
-export function FreshnessBanner() {
+/** The age of the numbers on the screen when updates no longer arrive. */
+export function StaleBanner() {
   const connection = useLink((link) => link.connection);
   const at = useLive((live) => live.at);
-  const old = connection === "stale" || connection === "reconnecting" || connection === "offline";
-  if (!old || at === 0) return null;
+  const stale = connection === "stale" || connection === "reconnecting" || connection === "offline";
+  if (!stale || at === 0) return null;
   return (
-    <p data-testid="freshness" className="absolute inset-x-0 top-full border-b border-warn/30 bg-[color-mix(in_oklab,var(--warn)_14%,var(--ground))] px-4 py-1 text-center text-xs text-warn">
-      {WORDS[connection].meaning} What you see is from {new Date(at * 1000).toLocaleTimeString("en-GB")}.
+    <p
+      data-testid="stale"
+      className="absolute inset-x-0 top-full border-b border-warn/30 bg-[color-mix(in_oklab,var(--warn)_14%,var(--ground))] px-4 py-1 text-center text-xs text-warn"
+    >
+      {TEXT[connection].meaning} The numbers are from {new Date(at * 1000).toLocaleTimeString("en-GB")}.
     </p>
   );
 }

@@ -3,12 +3,12 @@ import { count, perSecond } from "../format";
 import { useLive } from "../live";
 import { toggleTheme, useTheme } from "../theme";
 import { Button } from "../ui/Button";
-import { ConnectionBadge, FreshnessBanner } from "./ConnectionBadge";
+import { ConnectionBadge, StaleBanner } from "./ConnectionBadge";
 import { Controls } from "./Controls";
 import { RunPicker } from "./RunPicker";
 import { Settings } from "./Settings";
 
-/** On a phone two rows: what is watched and whether it is fresh; then what one can do about it. */
+/** On a phone two rows: the run and the connection, then the controls. */
 export function Header() {
   return (
     <header className="sticky top-0 z-20 border-b border-line bg-ground/80 backdrop-blur-xl">
@@ -33,7 +33,7 @@ export function Header() {
           <ThemeSwitch />
         </div>
       </div>
-      <FreshnessBanner />
+      <StaleBanner />
     </header>
   );
 }
@@ -53,7 +53,19 @@ function Counters() {
   );
 }
 
-function Counter({ name, testid, value, raw, bad = false }: { name: string; testid: string; value: string; raw: number; bad?: boolean }) {
+function Counter({
+  name,
+  testid,
+  value,
+  raw,
+  bad = false,
+}: {
+  name: string;
+  testid: string;
+  value: string;
+  raw: number;
+  bad?: boolean;
+}) {
   return (
     <div className="flex flex-col leading-tight">
       <dt className="text-[0.6875rem] text-faint">{name}</dt>
@@ -70,7 +82,7 @@ function ThemeSwitch() {
   return (
     <Button
       data-testid="theme"
-      look="ghost"
+      variant="ghost"
       label={theme === "dark" ? "Light theme" : "Dark theme"}
       icon={<Icon aria-hidden className="size-4.5" />}
       onClick={toggleTheme}

@@ -1,7 +1,7 @@
-import { VIEWS } from "../views";
 import { Link } from "../ui/Link";
+import { VIEWS } from "../views";
 
-/** A rail beside the page; a bar below it on phones. */
+/** Left of the page; on phones below it. */
 export function Navigation({ view }: { view: string }) {
   return (
     <nav

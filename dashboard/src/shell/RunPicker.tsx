@@ -1,24 +1,19 @@
-import type { Run } from "../api/types";
-import { useRuns } from "../api/runs";
+import { runLabelWithId, useRuns } from "../api/runs";
 import { useLive, useRun } from "../live";
-import { setParameters, useParameter } from "../url";
 import { Select } from "../ui/Select";
+import { setParameters, useParameter } from "../url";
 import { StateDot } from "./StateDot";
 
-export function runLabel(run: Pick<Run, "run" | "name">): string {
-  return run.name ? `${run.name} · ${run.run}` : run.run;
-}
-
-/** Which run is on the screen; without a choice, the newest one is followed. */
+/** The run on the screen; without a selection, always the newest one. */
 export function RunPicker() {
-  const chosen = useParameter("run");
+  const selected = useParameter("run");
   const shown = useRun();
   const state = useLive((live) => live.state);
   const runs = useRuns().data ?? [];
-  const follow = { value: "", label: shown && !chosen ? `Newest · ${shown}` : "Newest run" };
-  const known = runs.map((run) => ({ value: run.run, label: `${runLabel(run)} (${run.state})` }));
-  const missing = chosen && !runs.some((run) => run.run === chosen);
-  const choices = [follow, ...(missing ? [{ value: chosen, label: chosen }] : []), ...known];
+  const newest = { value: "", label: shown && !selected ? `Newest · ${shown}` : "Newest run" };
+  const known = runs.map((run) => ({ value: run.run, label: `${runLabelWithId(run)} (${run.state})` }));
+  const missing = selected && !runs.some((run) => run.run === selected);
+  const choices = [newest, ...(missing ? [{ value: selected, label: selected }] : []), ...known];
   return (
     <div className="flex min-w-0 items-center gap-2.5">
       <StateDot state={state} />
@@ -26,7 +21,7 @@ export function RunPicker() {
         data-testid="run-picker"
         label="Run on the screen"
         className="max-w-52 max-lg:max-w-full text-[0.8125rem]! font-medium"
-        value={chosen ?? ""}
+        value={selected ?? ""}
         choices={choices}
         onChoose={(run) => setParameters({ run, task: null, before: null }, false)}
       />

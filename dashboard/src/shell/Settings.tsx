@@ -1,12 +1,12 @@
 import { KeyRound } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
-import { keepToken, readToken } from "../api/client";
+import { readToken, storeToken } from "../api/client";
+import { usePolled } from "../api/polling";
 import type { Config } from "../api/types";
-import { usePolled } from "../api/usePolled";
 import { Button } from "../ui/Button";
 import { toast } from "../ui/Toast";
 
-/** The token of a guarded gateway. It stays in this tab and goes when the tab is closed. */
+/** The token of a gateway that requires one, stored until the tab is closed. */
 export function Settings() {
   const config = usePolled<Config>("/api/config", 0).data;
   const [open, setOpen] = useState(false);
@@ -14,28 +14,28 @@ export function Settings() {
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (!open) return;
-    const leave = (event: Event) => {
-      const escape = event instanceof KeyboardEvent && event.key === "Escape";
+    const closeOutside = (event: Event) => {
+      const escaped = event instanceof KeyboardEvent && event.key === "Escape";
       const outside = event.type === "pointerdown" && !box.current?.contains(event.target as Node);
-      if (escape || outside) setOpen(false);
+      if (escaped || outside) setOpen(false);
     };
-    document.addEventListener("keydown", leave);
-    document.addEventListener("pointerdown", leave);
+    document.addEventListener("keydown", closeOutside);
+    document.addEventListener("pointerdown", closeOutside);
     return () => {
-      document.removeEventListener("keydown", leave);
-      document.removeEventListener("pointerdown", leave);
+      document.removeEventListener("keydown", closeOutside);
+      document.removeEventListener("pointerdown", closeOutside);
     };
   }, [open]);
   if (!config?.token_required) return null;
-  const known = readToken() !== "";
+  const entered = readToken() !== "";
   return (
     <div ref={box} className="relative">
       <Button
         data-testid="settings"
-        look="ghost"
-        label={known ? "Token (given)" : "Token (needed to change anything)"}
+        variant="ghost"
+        label={entered ? "Token (entered)" : "Enter the token to control runs"}
         aria-expanded={open}
-        className={known ? "" : "text-warn!"}
+        className={entered ? "" : "text-warn!"}
         icon={<KeyRound aria-hidden className="size-4.5" />}
         onClick={() => setOpen(!open)}
       />
@@ -44,13 +44,13 @@ export function Settings() {
           className="glass absolute right-0 z-40 mt-2 w-72 rounded-xl bg-raised! p-4"
           onSubmit={(event) => {
             event.preventDefault();
-            keepToken(token.trim());
+            storeToken(token.trim());
             setOpen(false);
-            toast(token.trim() ? "The token is kept until this tab is closed." : "The token is forgotten.");
+            toast(token.trim() ? "The token is stored until this tab is closed." : "The token is removed.");
           }}
         >
           <label className="block text-xs text-muted" htmlFor="token">
-            This gateway wants a token before it changes anything.
+            This gateway requires a token for every change.
           </label>
           <input
             id="token"
@@ -62,8 +62,8 @@ export function Settings() {
             onChange={(event) => setToken(event.target.value)}
             className="mt-2 mb-3 h-9 w-full rounded-lg border border-line bg-sunken px-3 font-mono text-sm"
           />
-          <Button type="submit" look="primary">
-            Keep
+          <Button type="submit" variant="primary">
+            Save
           </Button>
         </form>
       )}

@@ -1,6 +1,6 @@
 import type { ButtonHTMLAttributes, ReactNode } from "react";
 
-const LOOK = {
+const VARIANT = {
   plain: "border-line bg-sunken text-ink hover:border-line-strong hover:bg-raised",
   primary: "border-transparent bg-accent text-on-accent font-semibold hover:brightness-110",
   danger: "border-bad/50 bg-bad/10 text-bad hover:bg-bad/20",
@@ -8,20 +8,20 @@ const LOOK = {
 };
 
 export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
-  look?: keyof typeof LOOK;
+  variant?: keyof typeof VARIANT;
   icon?: ReactNode;
-  /** An icon alone: `label` is then what a screen reader says. */
+  /** For a button that is only an icon. */
   label?: string;
 }
 
-export function Button({ look = "plain", icon, label, children, className = "", ...rest }: ButtonProps) {
+export function Button({ variant = "plain", icon, label, children, className = "", ...rest }: ButtonProps) {
   const shape = children === undefined ? "size-9 justify-center" : "h-9 px-3";
   return (
     <button
       type="button"
       aria-label={label}
       title={label}
-      className={`inline-flex shrink-0 items-center gap-2 rounded-lg border whitespace-nowrap transition-colors disabled:cursor-not-allowed disabled:opacity-45 ${shape} ${LOOK[look]} ${className}`}
+      className={`inline-flex shrink-0 items-center gap-2 rounded-lg border whitespace-nowrap transition-colors disabled:cursor-not-allowed disabled:opacity-45 ${shape} ${VARIANT[variant]} ${className}`}
       {...rest}
     >
       {icon}

@@ -32,7 +32,7 @@ export type ChartOption = EChartsOption;
 
 export interface ChartProps {
   option: ChartOption;
-  /** What the picture says, for those who do not see it. */
+  /** The text for screen readers. */
   label: string;
   onPick?: (picked: { name: string; seriesName: string; data: unknown }) => void;
   className?: string;
@@ -40,13 +40,13 @@ export interface ChartProps {
 
 const FONT = '"Geist Variable", system-ui, sans-serif';
 
-/** One ECharts on a canvas: made once, fed with options, resized, disposed of. */
+/** An ECharts instance on a canvas. */
 export function Chart({ option, label, onPick, className = "" }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const chart = useRef<echarts.ECharts | null>(null);
-  // What is out of sight is drawn when it comes into sight.
+  // A chart outside the window is drawn when it is scrolled into view.
   const visible = useRef(true);
-  const waiting = useRef<(() => void) | null>(null);
+  const pendingDraw = useRef<(() => void) | null>(null);
   const pick = useRef(onPick);
   pick.current = onPick;
   const palette = usePalette();
@@ -54,45 +54,45 @@ export function Chart({ option, label, onPick, className = "" }: ChartProps) {
   useEffect(() => {
     const element = box.current;
     if (!element) return;
-    const made = echarts.init(element, null, { renderer: "canvas" });
-    chart.current = made;
-    made.on("click", (event) => {
+    const instance = echarts.init(element, null, { renderer: "canvas" });
+    chart.current = instance;
+    instance.on("click", (event) => {
       pick.current?.({ name: event.name, seriesName: event.seriesName ?? "", data: event.data });
     });
-    const observer = new ResizeObserver(() => {
-      if (element.clientWidth > 0 && element.clientHeight > 0) made.resize();
+    const resizeObserver = new ResizeObserver(() => {
+      if (element.clientWidth > 0 && element.clientHeight > 0) instance.resize();
     });
-    observer.observe(element);
-    const sight = new IntersectionObserver(([entry]) => {
+    resizeObserver.observe(element);
+    const visibilityObserver = new IntersectionObserver(([entry]) => {
       visible.current = entry?.isIntersecting ?? true;
       if (!visible.current) return;
-      waiting.current?.();
-      waiting.current = null;
+      pendingDraw.current?.();
+      pendingDraw.current = null;
     });
-    sight.observe(element);
+    visibilityObserver.observe(element);
     return () => {
-      observer.disconnect();
-      sight.disconnect();
-      made.dispose();
+      resizeObserver.disconnect();
+      visibilityObserver.disconnect();
+      instance.dispose();
       chart.current = null;
     };
   }, []);
 
   useEffect(() => {
     const draw = () => {
-      // Series that are gone must go; the rest is merged.
-      chart.current?.setOption({ ...frame(palette), ...option }, { replaceMerge: ["series"], lazyUpdate: true });
+      // Series that no longer exist are removed; the rest is merged.
+      chart.current?.setOption({ ...defaults(palette), ...option }, { replaceMerge: ["series"], lazyUpdate: true });
     };
     if (visible.current) draw();
-    waiting.current = visible.current ? null : draw;
+    pendingDraw.current = visible.current ? null : draw;
   }, [option, palette]);
 
   return <div ref={box} role="img" aria-label={label} className={`h-full min-h-24 w-full ${className}`} />;
 }
 
-function frame(palette: Palette): ChartOption {
+function defaults(palette: Palette): ChartOption {
   return {
-    // A frame of animation draws a whole canvas, texts and all: twice a second that is a busy core.
+    // Each frame of an animation draws the whole canvas: at two updates a second that would fill a core.
     animation: false,
     textStyle: { fontFamily: FONT, color: palette.muted },
     tooltip: tooltip(palette),
@@ -110,7 +110,9 @@ export function tooltip(palette: Palette) {
   };
 }
 
-/** The look that all axes share. */
+/** The style of all axes. */
+export const TOOLTIP_ROW = "display:flex;gap:16px;justify-content:space-between";
+
 export function axis(palette: Palette) {
   return {
     axisLine: { show: false },
@@ -121,7 +123,7 @@ export function axis(palette: Palette) {
   };
 }
 
-/** Text from names that people chose goes through this before it becomes a tooltip's HTML. */
+/** For names chosen by users, before they become part of a tooltip's HTML. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`);
 }

@@ -1,19 +1,24 @@
 import { RotateCcw } from "lucide-react";
 import { type KeyboardEvent, type ReactNode, useCallback, useMemo, useState } from "react";
-import GridLayout, { type Layout, type LayoutItem, useContainerWidth, verticalCompactor } from "react-grid-layout";
+import GridLayout, {
+  type Layout as Items,
+  type LayoutItem,
+  useContainerWidth,
+  verticalCompactor,
+} from "react-grid-layout";
 import { moveElement } from "react-grid-layout/core";
 import "react-grid-layout/css/styles.css";
 import "react-resizable/css/styles.css";
 import { textScale } from "../theme";
 import { Button } from "./Button";
-import { PlacementContext } from "./Widget";
+import { MoveByKeyContext } from "./Widget";
 
 /** x, y, width, height in cells. */
 export type Place = [x: number, y: number, w: number, h: number];
 
-export interface Arrangement {
+export interface Layout {
   name: string;
-  /** Used from this width on, in pixels at the normal text size. */
+  /** The smallest width of the grid, in pixels at the normal text size. */
   from: number;
   columns: number;
   places: Record<string, Place>;
@@ -21,8 +26,8 @@ export interface Arrangement {
 
 export interface GridProps {
   id: string;
-  /** Widest first. Narrower than the last one, widgets are stacked and stay put. */
-  arrangements: Arrangement[];
+  /** Widest first. Below the last one, widgets are stacked and cannot be moved. */
+  layouts: Layout[];
   widgets: Record<string, ReactNode>;
   toolbar?: ReactNode;
 }
@@ -31,73 +36,84 @@ const ROW_PX = 30;
 const GAP_PX = 14;
 const STACKED_ROWS = 10;
 
-/** Widgets that people may move and resize; where they put them is kept in their browser. */
-export function Grid({ id, arrangements, widgets, toolbar }: GridProps) {
+/** Widgets that the user can move and resize; the browser stores the layout. */
+export function Grid({ id, layouts, widgets, toolbar }: GridProps) {
   const { width, containerRef, mounted } = useContainerWidth({ measureBeforeMount: true });
-  // Rows follow the text size, which is larger on a wall.
+  // Rows grow with the text, which is larger on very wide screens.
   const scale = textScale();
-  const arrangement = arrangements.find((each) => width >= each.from * scale);
+  const layout = layouts.find((each) => width >= each.from * scale);
   return (
     <div ref={containerRef}>
-      {mounted && arrangement && (
-        <Arranged key={arrangement.name} id={id} arrangement={arrangement} widgets={widgets} toolbar={toolbar} width={width} scale={scale} />
+      {mounted && layout && (
+        <Movable
+          key={layout.name}
+          id={id}
+          layout={layout}
+          widgets={widgets}
+          toolbar={toolbar}
+          width={width}
+          scale={scale}
+        />
       )}
-      {mounted && !arrangement && <Stacked arrangements={arrangements} widgets={widgets} toolbar={toolbar} />}
+      {mounted && !layout && <Stacked layouts={layouts} widgets={widgets} toolbar={toolbar} />}
     </div>
   );
 }
 
-interface ArrangedProps {
+interface MovableProps {
   id: string;
-  arrangement: Arrangement;
+  layout: Layout;
   widgets: Record<string, ReactNode>;
   toolbar?: ReactNode;
   width: number;
   scale: number;
 }
 
-function Arranged({ id, arrangement, widgets, toolbar, width, scale }: ArrangedProps) {
-  const key = `hybrid.layout.${id}.${arrangement.name}`;
-  const standard = useMemo(() => standardLayout(arrangement), [arrangement]);
-  const [layout, setLayout] = useState<Layout>(() => kept(key, standard));
+function Movable({ id, layout, widgets, toolbar, width, scale }: MovableProps) {
+  const key = `hybrid.layout.${id}.${layout.name}`;
+  const initial = useMemo(() => itemsOf(layout), [layout]);
+  const [items, setItems] = useState<Items>(() => stored(key, initial));
   const change = useCallback(
-    (next: Layout) => {
-      setLayout(next);
-      if (same(next, standard)) localStorage.removeItem(key);
+    (next: Items) => {
+      setItems(next);
+      if (equal(next, initial)) localStorage.removeItem(key);
       else localStorage.setItem(key, JSON.stringify(next.map(({ i, x, y, w, h }) => ({ i, x, y, w, h }))));
     },
-    [key, standard],
+    [key, initial],
   );
-  const placement = useMemo(
-    () => ({
-      onHandleKey: (widget: string, event: KeyboardEvent) => {
-        const next = moved(layout, widget, event, arrangement.columns);
-        if (!next) return;
-        event.preventDefault();
-        change(next);
-      },
-    }),
-    [layout, change, arrangement.columns],
+  const moveByKey = useCallback(
+    (widget: string, event: KeyboardEvent) => {
+      const next = moved(items, widget, event, layout.columns);
+      if (!next) return;
+      event.preventDefault();
+      change(next);
+    },
+    [items, change, layout.columns],
   );
   return (
-    <PlacementContext value={placement}>
+    <MoveByKeyContext value={moveByKey}>
       <div className="mb-2 flex flex-wrap items-center justify-end gap-2">
         {toolbar}
         <Button
-          look="ghost"
+          variant="ghost"
           className="h-8!"
           data-testid="reset-layout"
-          disabled={same(layout, standard)}
+          disabled={equal(items, initial)}
           icon={<RotateCcw aria-hidden className="size-3.5" />}
-          onClick={() => change(standard)}
+          onClick={() => change(initial)}
         >
           <span className="text-xs">Reset layout</span>
         </Button>
       </div>
       <GridLayout
         width={width}
-        layout={layout}
-        gridConfig={{ cols: arrangement.columns, rowHeight: ROW_PX * scale, margin: [GAP_PX, GAP_PX], containerPadding: [0, 0] }}
+        layout={items}
+        gridConfig={{
+          cols: layout.columns,
+          rowHeight: ROW_PX * scale,
+          margin: [GAP_PX, GAP_PX],
+          containerPadding: [0, 0],
+        }}
         dragConfig={{ enabled: true, handle: ".widget-handle" }}
         resizeConfig={{ enabled: true, handles: ["se"] }}
         onLayoutChange={change}
@@ -106,13 +122,13 @@ function Arranged({ id, arrangement, widgets, toolbar, width, scale }: ArrangedP
           <div key={name}>{widget}</div>
         ))}
       </GridLayout>
-    </PlacementContext>
+    </MoveByKeyContext>
   );
 }
 
-/** On a phone: one below the other, in reading order, each as high as it is made for. */
-function Stacked({ arrangements, widgets, toolbar }: Omit<GridProps, "id">) {
-  const places = arrangements.at(-1)?.places ?? {};
+/** On a phone: one below the other. */
+function Stacked({ layouts, widgets, toolbar }: Omit<GridProps, "id">) {
+  const places = layouts.at(-1)?.places ?? {};
   return (
     <div className="flex flex-col gap-3">
       <div className="flex flex-wrap gap-2">{toolbar}</div>
@@ -128,22 +144,22 @@ function Stacked({ arrangements, widgets, toolbar }: Omit<GridProps, "id">) {
   );
 }
 
-function standardLayout(arrangement: Arrangement): Layout {
-  return Object.entries(arrangement.places).map(([i, [x, y, w, h]]) => ({ i, x, y, w, h, minW: 2, minH: 5 }));
+function itemsOf(layout: Layout): Items {
+  return Object.entries(layout.places).map(([i, [x, y, w, h]]) => ({ i, x, y, w, h, minW: 2, minH: 5 }));
 }
 
-/** What was kept, for the widgets that still exist; new ones get their standard place. */
-function kept(key: string, standard: Layout): Layout {
+/** The stored layout; a widget that is new gets its initial place. */
+function stored(key: string, initial: Items): Items {
   try {
     const saved = JSON.parse(localStorage.getItem(key) ?? "[]") as LayoutItem[];
     const known = new Map(saved.map((item) => [item.i, item]));
-    return standard.map((item) => ({ ...item, ...known.get(item.i) }));
+    return initial.map((item) => ({ ...item, ...known.get(item.i) }));
   } catch {
-    return standard;
+    return initial;
   }
 }
 
-function same(left: Layout, right: Layout): boolean {
+function equal(left: Items, right: Items): boolean {
   const byName = new Map(right.map((item) => [item.i, item]));
   return left.every((item) => {
     const other = byName.get(item.i);
@@ -158,10 +174,10 @@ const STEPS: Record<string, [number, number]> = {
   ArrowDown: [0, 1],
 };
 
-/** The layout after an arrow key on a widget's handle; null when the key means nothing. */
-function moved(layout: Layout, widget: string, event: KeyboardEvent, columns: number): Layout | null {
+/** The layout after an arrow key on the handle of a widget; null for any other key. */
+function moved(items: Items, widget: string, event: KeyboardEvent, columns: number): Items | null {
   const step = STEPS[event.key];
-  const copy = layout.map((item) => ({ ...item }));
+  const copy = items.map((item) => ({ ...item }));
   const item = copy.find((each) => each.i === widget);
   if (!step || !item) return null;
   const [dx, dy] = step;
@@ -171,8 +187,11 @@ function moved(layout: Layout, widget: string, event: KeyboardEvent, columns: nu
     return verticalCompactor.compact(copy, columns);
   }
   const x = Math.max(0, Math.min(columns - item.w, item.x + dx));
-  // A step down has to pass the neighbour below, or compaction would pull it straight back.
-  const below = copy.filter((each) => each.y >= item.y + item.h && each.x < item.x + item.w && each.x + each.w > item.x);
-  const y = dy > 0 ? Math.min(...below.map((each) => each.y + each.h), item.y + 100) - item.h + 1 : Math.max(0, item.y + dy);
+  // A step down has to pass the widget below, or compaction would undo it.
+  const below = copy.filter(
+    (each) => each.y >= item.y + item.h && each.x < item.x + item.w && each.x + each.w > item.x,
+  );
+  const y =
+    dy > 0 ? Math.min(...below.map((each) => each.y + each.h), item.y + 100) - item.h + 1 : Math.max(0, item.y + dy);
   return verticalCompactor.compact(moveElement(copy, item, x, y, true, false, "vertical", columns), columns);
 }

@@ -1,5 +1,8 @@
 import type { AnchorHTMLAttributes } from "react";
-import { type Change, followInPage, useParameters, viewAddress, format } from "../url";
+import { Link as RouterLink } from "wouter";
+import { count } from "../format";
+import { type Change, useViewAddress } from "../url";
+import { type Column, numberColumn } from "./Table";
 
 export interface LinkProps extends Omit<AnchorHTMLAttributes<HTMLAnchorElement>, "href"> {
   view: string;
@@ -8,6 +11,13 @@ export interface LinkProps extends Omit<AnchorHTMLAttributes<HTMLAnchorElement>,
 
 /** A link to another view of the same run. */
 export function Link({ view, change, ...rest }: LinkProps) {
-  const parameters = useParameters();
-  return <a href={format(viewAddress(parameters, view, change))} onClick={followInPage} {...rest} />;
+  return <RouterLink href={useViewAddress(view, change)} onClick={() => window.scrollTo(0, 0)} {...rest} />;
+}
+
+export function taskColumn<Row extends { task_id: number }>(): Column<Row> {
+  return numberColumn<{ task_id: number }>("task_id", "Task", (task) => (
+    <Link view="task" change={{ task }} className="text-accent hover:underline">
+      {count(task)}
+    </Link>
+  ));
 }

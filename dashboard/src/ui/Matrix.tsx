@@ -3,9 +3,9 @@ import type { ReactNode } from "react";
 export interface MatrixCell {
   value: number | null;
   text: string;
-  /** The whole sentence that the cell stands for. */
+  /** The tooltip. */
   title: string;
-  /** −1 … 1: how strongly, and to which side, the cell is coloured. */
+  /** −1 … 1: the strength of the colour; its sign chooses the colour. */
   shade: number;
 }
 
@@ -16,9 +16,9 @@ export interface MatrixProps {
   cell: (row: number, column: number) => MatrixCell | null;
 }
 
-const SIDES = { positive: "var(--accent)", negative: "var(--bad)" };
+const COLOUR = { positive: "var(--accent)", negative: "var(--bad)" };
 
-/** A square of coloured numbers. It is a real table, so that it can also be read. */
+/** Coloured numbers in a table that a screen reader can read. */
 export function Matrix({ caption, rows, columns, cell }: MatrixProps) {
   return (
     <table className="num h-full w-full table-fixed border-separate border-spacing-[2px] text-[0.75rem]">
@@ -54,16 +54,16 @@ export function Matrix({ caption, rows, columns, cell }: MatrixProps) {
 
 function Cell({ column, cell }: { column: string; cell: MatrixCell | null }) {
   if (!cell) return <td className="rounded-[4px] bg-sunken" />;
-  // Never so strong that the number on it cannot be read.
+  // At most 48 %: the number has to stay readable.
   const strength = Math.round(Math.min(1, Math.abs(cell.shade)) * 48);
-  const side = cell.shade < 0 ? SIDES.negative : SIDES.positive;
+  const colour = cell.shade < 0 ? COLOUR.negative : COLOUR.positive;
   return (
     <td
       data-column={column}
       data-value={cell.value ?? undefined}
       title={cell.title}
       className="overflow-hidden rounded-[4px] p-0 text-center"
-      style={{ background: `color-mix(in oklab, ${side} ${strength}%, var(--sunken))` }}
+      style={{ background: `color-mix(in oklab, ${colour} ${strength}%, var(--sunken))` }}
     >
       {cell.text}
     </td>

@@ -1,8 +1,9 @@
 import { colourOf, labelOf } from "../schedulers";
 import { useTheme } from "../theme";
 import { Link } from "./Link";
+import type { Column } from "./Table";
 
-/** A scheduler's dot and label; a link to its own page unless told otherwise. */
+/** The colour and label of a scheduler; a link to its page unless `plain`. */
 export function SchedulerName({ name, plain = false }: { name: string; plain?: boolean }) {
   const colour = colourOf(name, useTheme());
   const content = (
@@ -18,4 +19,13 @@ export function SchedulerName({ name, plain = false }: { name: string; plain?: b
       {content}
     </Link>
   );
+}
+
+export function schedulerColumn<Row>(nameOf: (row: Row) => string, plain = false): Column<Row> {
+  return {
+    key: "scheduler",
+    header: "Scheduler",
+    value: (row) => labelOf(nameOf(row)),
+    show: (row) => <SchedulerName name={nameOf(row)} plain={plain} />,
+  };
 }

@@ -10,7 +10,7 @@ export interface SelectProps extends Omit<SelectHTMLAttributes<HTMLSelectElement
   label: string;
   choices: Choice[];
   onChoose: (value: string) => void;
-  /** Show the label beside the box; otherwise only screen readers get it. */
+  /** Without it only screen readers get the label. */
   visibleLabel?: boolean;
 }
 

@@ -1,7 +1,17 @@
 import type { ReactNode } from "react";
 
-/** One headline number with its name, and what it means beside something else. */
-export function Stat({ label, value, note, raw }: { label: string; value: string; note?: ReactNode; raw?: number | null | undefined }) {
+/** A large number with its name and a note. */
+export function Stat({
+  label,
+  value,
+  note,
+  raw,
+}: {
+  label: string;
+  value: string;
+  note?: ReactNode;
+  raw?: number | null | undefined;
+}) {
   return (
     <div className="min-w-0">
       <dt className="truncate text-xs text-muted">{label}</dt>

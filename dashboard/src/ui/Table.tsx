@@ -1,17 +1,31 @@
 import { ArrowDown, ArrowUp } from "lucide-react";
 import { type ReactNode, useMemo, useState } from "react";
+import { count } from "../format";
 
 export interface Column<Row> {
   key: string;
   header: string;
-  /** What is sorted by, and what `data-value` holds, unrounded. */
+  /** The value to sort by; `data-value` has it unrounded. */
   value: (row: Row) => number | string | null;
-  /** What is shown; the plain value by default. */
+  /** What the cell shows; the value by default. */
   show?: (row: Row) => ReactNode;
-  /** Numbers stand right-aligned. */
   numeric?: boolean;
-  /** What the column means, as a tooltip of its header. */
+  /** The tooltip of the header. */
   hint?: string;
+}
+
+type NumberKey<Row> = {
+  [Key in keyof Row & string]: Row[Key] extends number | null | undefined ? Key : never;
+}[keyof Row & string];
+
+export function numberColumn<Row>(
+  key: NumberKey<Row>,
+  header: string,
+  format: (value: number | null) => ReactNode = count,
+  hint?: string,
+): Column<Row> {
+  const value = (row: Row) => (row[key] as number | null | undefined) ?? null;
+  return { key, header, numeric: true, value, show: (row) => format(value(row)), ...(hint && { hint }) };
 }
 
 export interface Sorting {
@@ -23,16 +37,16 @@ export interface TableProps<Row> {
   caption: string;
   columns: Column<Row>[];
   rows: Row[];
-  /** By place, where all rows change at once: cells are then refilled and not rebuilt. */
-  rowKey: (row: Row, place: number) => string;
+  /** The position, where all rows change at once: React then reuses the cells. */
+  rowKey: (row: Row, position: number) => string;
   rowAttributes?: (row: Row) => Record<string, string>;
   sort?: Sorting;
-  /** Off for tables whose order is the message. */
+  /** Off where the order has a meaning. */
   sortable?: boolean;
   empty?: string;
 }
 
-/** A table that sorts by its headers; empty values always come last. */
+/** A click on a header sorts; empty values always come last. */
 export function Table<Row>({
   caption,
   columns,
@@ -41,11 +55,11 @@ export function Table<Row>({
   rowAttributes,
   sort,
   sortable = true,
-  empty = "Nothing here yet.",
+  empty = "No rows yet.",
 }: TableProps<Row>) {
   const [sorting, setSorting] = useState<Sorting | null>(sort ?? null);
-  const sorted = useMemo(() => inOrder(rows, columns, sorting), [rows, columns, sorting]);
-  const turn = (key: string) =>
+  const sorted = useMemo(() => sortRows(rows, columns, sorting), [rows, columns, sorting]);
+  const sortBy = (key: string) =>
     setSorting((now) => ({ key, descending: now?.key === key ? !now.descending : false }));
   return (
     <table className="num w-full border-separate border-spacing-0 text-[0.8125rem]">
@@ -57,19 +71,17 @@ export function Table<Row>({
               key={column.key}
               scope="col"
               title={column.hint}
-              aria-sort={
-                sorting?.key === column.key ? (sorting.descending ? "descending" : "ascending") : undefined
-              }
+              aria-sort={sorting?.key === column.key ? (sorting.descending ? "descending" : "ascending") : undefined}
               className={`sticky top-0 z-1 border-b border-line bg-raised px-2.5 py-1.5 text-xs font-medium text-muted ${column.numeric ? "text-right" : "text-left"}`}
             >
               {sortable ? (
                 <button
                   type="button"
                   className={`inline-flex items-center gap-1 whitespace-nowrap hover:text-ink ${column.numeric ? "flex-row-reverse" : ""}`}
-                  onClick={() => turn(column.key)}
+                  onClick={() => sortBy(column.key)}
                 >
                   {column.header}
-                  <SortMark sorting={sorting} column={column.key} />
+                  <SortArrow sorting={sorting} column={column.key} />
                 </button>
               ) : (
                 column.header
@@ -79,8 +91,8 @@ export function Table<Row>({
         </tr>
       </thead>
       <tbody>
-        {sorted.map((row, place) => (
-          <tr key={rowKey(row, place)} className="hover:bg-sunken" {...rowAttributes?.(row)}>
+        {sorted.map((row, position) => (
+          <tr key={rowKey(row, position)} className="hover:bg-sunken" {...rowAttributes?.(row)}>
             {columns.map((column) => {
               const value = column.value(row);
               return (
@@ -108,13 +120,13 @@ export function Table<Row>({
   );
 }
 
-function SortMark({ sorting, column }: { sorting: Sorting | null; column: string }) {
+function SortArrow({ sorting, column }: { sorting: Sorting | null; column: string }) {
   if (sorting?.key !== column) return <span aria-hidden className="size-3" />;
-  const Mark = sorting.descending ? ArrowDown : ArrowUp;
-  return <Mark aria-hidden className="size-3 text-accent" />;
+  const Arrow = sorting.descending ? ArrowDown : ArrowUp;
+  return <Arrow aria-hidden className="size-3 text-accent" />;
 }
 
-export function inOrder<Row>(rows: Row[], columns: Column<Row>[], sorting: Sorting | null): Row[] {
+export function sortRows<Row>(rows: Row[], columns: Column<Row>[], sorting: Sorting | null): Row[] {
   const column = sorting && columns.find((each) => each.key === sorting.key);
   if (!column) return rows;
   const direction = sorting.descending ? -1 : 1;

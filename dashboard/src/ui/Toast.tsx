@@ -1,5 +1,6 @@
 import { CircleAlert, CircleCheck, X } from "lucide-react";
-import { createStore, useSelected } from "../store";
+import { useStore } from "zustand";
+import { createStore } from "zustand/vanilla";
 
 interface Toast {
   id: number;
@@ -8,22 +9,26 @@ interface Toast {
 }
 
 const MAX_TOASTS = 4;
-const toasts = createStore<Toast[]>([]);
+const toasts = createStore<Toast[]>(() => []);
 let lastId = 0;
 
-/** Bad news stays until it is closed; good news leaves by itself. */
+/** A failure stays until it is closed; a success disappears by itself. */
 export function toast(message: string, tone: Toast["tone"] = "good"): void {
-  const id = (lastId += 1);
-  toasts.set([...toasts.get(), { id, tone, message }].slice(-MAX_TOASTS));
+  lastId += 1;
+  const id = lastId;
+  toasts.setState([...toasts.getState(), { id, tone, message }].slice(-MAX_TOASTS), true);
   if (tone === "good") setTimeout(() => close(id), 4_000);
 }
 
 function close(id: number): void {
-  toasts.set(toasts.get().filter((each) => each.id !== id));
+  toasts.setState(
+    toasts.getState().filter((each) => each.id !== id),
+    true,
+  );
 }
 
 export function Toasts() {
-  const shown = useSelected(toasts, (all) => all);
+  const shown = useStore(toasts);
   return (
     <div
       role="status"

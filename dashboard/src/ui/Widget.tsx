@@ -1,39 +1,38 @@
 import { ChartNoAxesColumn, CircleAlert, GripVertical, Inbox, Table2 } from "lucide-react";
 import { createContext, type KeyboardEvent, type ReactNode, useContext, useId, useState } from "react";
-import type { Polled } from "../api/usePolled";
+import type { Polled } from "../api/polling";
 import { Badge } from "./Badge";
 import { Button } from "./Button";
 
-/** What the grid gives a widget: a handle to drag, also by the arrow keys. */
-export interface Placement {
-  onHandleKey: (id: string, event: KeyboardEvent) => void;
-}
+/** Moves or resizes a widget of the grid with the arrow keys. */
+export type MoveByKey = (id: string, event: KeyboardEvent) => void;
 
-export const PlacementContext = createContext<Placement | null>(null);
+export const MoveByKeyContext = createContext<MoveByKey | null>(null);
 
-type Source = Pick<Polled<unknown>, "data" | "error" | "loading" | "stale" | "refetch">;
-
-export interface WidgetProps {
+export interface WidgetHeading {
   id: string;
   title: string;
-  /** One line: how to read it, and what good looks like. */
-  hint: string;
+  /** One line: how to read it, and what a good value is. */
+  caption: string;
+}
+
+export interface WidgetProps extends WidgetHeading {
   actions?: ReactNode;
-  /** The polled source of what is shown: gives the loading, error and stale states. */
-  source?: Source;
+  /** Where the data comes from: shows its loading, error and stale states. */
+  source?: Polled<unknown>;
   loading?: boolean;
-  /** Said instead of the content when there is nothing to show. */
+  /** Shown instead of the content when there is no data. */
   empty?: string | false | undefined;
-  /** The same as a table, for those who read rather than look. */
+  /** The same data as a table. */
   table?: ReactNode;
-  /** The content is text and grows with it; charts fill what there is. */
+  /** For text, which may be longer than the widget; charts fill the widget. */
   scroll?: boolean;
   className?: string;
   children: ReactNode;
 }
 
 export function Widget(props: WidgetProps) {
-  const { id, title, hint, actions, source, table, className = "" } = props;
+  const { id, title, caption, actions, source, table, className = "" } = props;
   const [asTable, setAsTable] = useState(false);
   const heading = useId();
   return (
@@ -44,8 +43,12 @@ export function Widget(props: WidgetProps) {
     >
       <header className="px-4 pt-3 pb-2">
         <div className="flex min-h-8 flex-wrap items-center justify-end gap-x-2 gap-y-1">
-          <Handle id={id} title={title} />
-          <h2 id={heading} className="min-w-0 grow basis-36 truncate text-[0.9375rem] leading-6 font-semibold tracking-tight" title={title}>
+          <MoveHandle id={id} title={title} />
+          <h2
+            id={heading}
+            className="min-w-0 grow basis-36 truncate text-[0.9375rem] leading-6 font-semibold tracking-tight"
+            title={title}
+          >
             {title}
           </h2>
           {source?.stale && (
@@ -56,18 +59,24 @@ export function Widget(props: WidgetProps) {
           {actions}
           {table !== undefined && (
             <Button
-              look="ghost"
+              variant="ghost"
               className="-mr-1.5 size-8!"
               data-testid={`table-toggle-${id}`}
               aria-pressed={asTable}
               label={asTable ? "Show as chart" : "Show as table"}
-              icon={asTable ? <ChartNoAxesColumn aria-hidden className="size-4" /> : <Table2 aria-hidden className="size-4" />}
+              icon={
+                asTable ? (
+                  <ChartNoAxesColumn aria-hidden className="size-4" />
+                ) : (
+                  <Table2 aria-hidden className="size-4" />
+                )
+              }
               onClick={() => setAsTable(!asTable)}
             />
           )}
         </div>
-        <p className="line-clamp-2 text-xs text-muted" title={hint}>
-          {hint}
+        <p className="line-clamp-2 text-xs text-muted" title={caption}>
+          {caption}
         </p>
       </header>
       <Body {...props} asTable={asTable} />
@@ -86,25 +95,30 @@ function Body({ title, source, loading, empty, table, scroll, children, asTable 
   return <div className="min-h-0 flex-1 overflow-hidden px-3 pb-3">{children}</div>;
 }
 
-/** Can be reached and scrolled by keyboard. */
+/** Can be focused and scrolled with the keyboard. */
 function Scroll({ label, children }: { label: string; children: ReactNode }) {
   return (
-    <div tabIndex={0} role="group" aria-label={label} className="min-h-0 flex-1 overflow-auto rounded-lg px-3 pb-3 -outline-offset-2!">
+    <div
+      tabIndex={0}
+      role="group"
+      aria-label={label}
+      className="min-h-0 flex-1 overflow-auto rounded-lg px-3 pb-3 -outline-offset-2!"
+    >
       {children}
     </div>
   );
 }
 
-function Handle({ id, title }: { id: string; title: string }) {
-  const placement = useContext(PlacementContext);
-  if (!placement) return null;
+function MoveHandle({ id, title }: { id: string; title: string }) {
+  const moveByKey = useContext(MoveByKeyContext);
+  if (!moveByKey) return null;
   return (
     <button
       type="button"
       className="widget-handle -ml-1.5 cursor-grab touch-none rounded text-faint hover:text-ink active:cursor-grabbing"
       aria-label={`Move ${title}: drag, or arrow keys; with Shift, resize`}
       title="Drag to move (arrow keys; Shift + arrow keys resize)"
-      onKeyDown={(event) => placement.onHandleKey(id, event)}
+      onKeyDown={(event) => moveByKey(id, event)}
     >
       <GripVertical aria-hidden className="size-4" />
     </button>

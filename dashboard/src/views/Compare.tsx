@@ -1,39 +1,40 @@
 import { ArrowLeftRight } from "lucide-react";
 import { useMemo } from "react";
 import { runPath } from "../api/client";
-import { useRuns } from "../api/runs";
+import { type Polled, usePolled } from "../api/polling";
+import { pollInterval, runLabelWithId, useRuns } from "../api/runs";
 import type { RunDetail } from "../api/types";
-import { type Polled, usePolled } from "../api/usePolled";
 import { count, dateTime } from "../format";
-import { Badge, Button, Empty, Failure, Link, Select } from "../ui";
+import { Button, Empty, Failure, Link, Select } from "../ui";
 import { setParameters, useParameter } from "../url";
-import { paceOf } from "./chosenRun";
-import { Averages, Movers } from "./compare/Averages";
+import { Averages, OracleChanges } from "./compare/Averages";
 import { Curves } from "./compare/Curves";
 import { changes } from "./compare/differences";
 import { SpecDifferences } from "./compare/SpecDifferences";
-import { runLabel, STATE_TONE } from "./history/RunList";
+import { StateBadge } from "./history/RunList";
 
-/** Two runs side by side: ?a=RUN&b=RUN. Without a choice, the two newest. */
+/** Two runs side by side: ?a=RUN&b=RUN. Without a selection, the two newest. */
 export default function Compare() {
   const runs = useRuns();
-  const askedA = useParameter("a");
-  const askedB = useParameter("b");
+  const selectedA = useParameter("a");
+  const selectedB = useParameter("b");
   const newest = runs.data ?? [];
-  const a = askedA ?? newest.find((run) => run.run !== askedB)?.run ?? null;
-  const b = askedB ?? newest.find((run) => run.run !== a)?.run ?? null;
+  const a = selectedA ?? newest.find((run) => run.run !== selectedB)?.run ?? null;
+  const b = selectedB ?? newest.find((run) => run.run !== a)?.run ?? null;
   return (
     <div className="flex flex-col gap-4">
       <h2 className="text-lg font-semibold tracking-tight">Compare two runs</h2>
-      {a && b ? <Pair key={`${a}|${b}`} a={a} b={b} /> : <Missing loading={runs.loading} />}
+      {a && b ? <Pair key={`${a}|${b}`} a={a} b={b} /> : <TooFewRuns loading={runs.loading} />}
     </div>
   );
 }
 
-function Missing({ loading }: { loading: boolean }) {
+function TooFewRuns({ loading }: { loading: boolean }) {
   return (
     <div className="mt-16">
-      <Empty>{loading ? "Looking for runs…" : "It takes two runs to compare. Start another one, with one thing changed."}</Empty>
+      <Empty>
+        {loading ? "Loading…" : "There are fewer than two runs. Start another one with one setting changed."}
+      </Empty>
     </div>
   );
 }
@@ -45,10 +46,10 @@ function Pair({ a, b }: { a: string; b: string }) {
     () => (left.data && right.data ? changes(left.data.schedulers, right.data.schedulers) : []),
     [left.data, right.data],
   );
-  const broken = [left, right].find((each) => each.error && each.data === null);
+  const failed = [left, right].find((each) => each.error && each.data === null);
   const both = rows.filter((row) => row.a && row.b).map((row) => row.name);
-  const every = Math.min(paceOf(left.data?.state ?? null), paceOf(right.data?.state ?? null));
-  const waiting = left.data ? right : left;
+  const everyMs = Math.min(pollInterval(left.data?.state ?? null), pollInterval(right.data?.state ?? null));
+  const source = left.data ? right : left;
   return (
     <>
       <div className="grid grid-cols-1 items-stretch gap-3 md:grid-cols-[minmax(0,1fr)_auto_minmax(0,1fr)]">
@@ -61,23 +62,28 @@ function Pair({ a, b }: { a: string; b: string }) {
         />
         <Side letter="B" run={b} detail={right} onChoose={(run) => setParameters({ a, b: run }, false)} />
       </div>
-      {broken ? (
-        <Failure message={broken.error?.message ?? ""} retry={broken.refetch} />
+      {failed ? (
+        <Failure message={failed.error?.message ?? ""} retry={failed.refetch} />
       ) : (
         <>
           <div className="grid grid-cols-1 gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
-            <SpecDifferences source={waiting} a={left.data} b={right.data} />
-            <Movers source={waiting} rows={rows} />
+            <SpecDifferences source={source} a={left.data} b={right.data} />
+            <OracleChanges source={source} rows={rows} />
           </div>
-          <Averages source={waiting} rows={rows} />
-          <Curves a={a} b={b} names={both} every={every} />
+          <Averages source={source} rows={rows} />
+          <Curves a={a} b={b} names={both} everyMs={everyMs} />
         </>
       )}
     </>
   );
 }
 
-function Side({ letter, run, detail, onChoose }: {
+function Side({
+  letter,
+  run,
+  detail,
+  onChoose,
+}: {
   letter: string;
   run: string;
   detail: Polled<RunDetail>;
@@ -89,7 +95,10 @@ function Side({ letter, run, detail, onChoose }: {
   return (
     <section aria-label={`Run ${letter}`} className="glass flex min-w-0 flex-col gap-2 rounded-[14px] p-4">
       <div className="flex min-w-0 items-center gap-3">
-        <span aria-hidden className="flex size-8 shrink-0 items-center justify-center rounded-lg bg-accent/15 font-semibold text-accent">
+        <span
+          aria-hidden
+          className="flex size-8 shrink-0 items-center justify-center rounded-lg bg-accent/15 font-semibold text-accent"
+        >
           {letter}
         </span>
         <Select
@@ -97,16 +106,17 @@ function Side({ letter, run, detail, onChoose }: {
           data-testid={`compare-${letter.toLowerCase()}`}
           value={run}
           choices={[
-            ...(missing ? [{ value: run, label: data ? runLabel(data) : run }] : []),
-            ...runs.map((each) => ({ value: each.run, label: each.name ? `${each.name} · ${each.run}` : each.run })),
+            ...(missing ? [{ value: run, label: data ? runLabelWithId(data) : run }] : []),
+            ...runs.map((each) => ({ value: each.run, label: runLabelWithId(each) })),
           ]}
           onChoose={onChoose}
         />
-        {data && <Badge tone={STATE_TONE[data.state] ?? "neutral"}>{data.state}</Badge>}
+        {data && <StateBadge state={data.state} />}
       </div>
       {data && (
         <p className="num text-xs text-muted">
-          {dateTime(data.created_at)} · {count(data.tasks)} tasks · {data.spec.workload.preset} · seed {data.spec.seed} ·{" "}
+          {dateTime(data.created_at)} · {count(data.tasks)} tasks · {data.spec.workload.preset} · seed {data.spec.seed}{" "}
+          ·{" "}
           <Link view="history" change={{ run: data.run }} className="text-accent underline">
             history
           </Link>

@@ -1,62 +1,59 @@
+import { useMutation } from "@tanstack/react-query";
 import { useCallback, useMemo, useState } from "react";
-import { ApiError, post } from "../api/client";
+import { useStore } from "zustand";
+import { createStore } from "zustand/vanilla";
+import { post } from "../api/client";
+import { toastFailure } from "../api/polling";
 import type { Run } from "../api/types";
-import { createStore, useSelected } from "../store";
 import { toast } from "../ui";
 import { openView } from "../url";
-import { ClusterFields, LearningFields } from "./newrun/ArenaFields";
-import { Competitors } from "./newrun/Competitors";
-import { type Draft, fromJson, toJson, withPreset, withValue } from "./newrun/draft";
+import { ClusterFields, LearningFields } from "./newrun/ClusterFields";
 import { DraftContext } from "./newrun/DraftContext";
-import { Launch } from "./newrun/Launch";
+import { type Draft, fromJson, toJson, withPreset, withValue } from "./newrun/draft";
 import { FORM_PATHS } from "./newrun/paths";
 import { sortProblems } from "./newrun/problems";
 import { RunFields, WorkloadFields } from "./newrun/RunFields";
+import { SchedulerChoice } from "./newrun/SchedulerChoice";
 import { SpecJson } from "./newrun/SpecJson";
-import { useCheck } from "./newrun/useCheck";
-import { useRunToRepeat } from "./newrun/useRunToRepeat";
+import { StartPanel } from "./newrun/StartPanel";
+import { useRepeatedRun } from "./newrun/useRepeatedRun";
+import { useSpecCheck } from "./newrun/useSpecCheck";
 
-/** Outlives the view: who looks at another page in between finds the form as it was. */
-const kept = createStore<Draft>({});
+/** Outside of the view, so that the form keeps its values while another view is open. */
+const draftStore = createStore<Draft>(() => ({}));
 
 export default function NewRun() {
-  const draft = useSelected(kept, (draft) => draft);
+  const draft = useStore(draftStore);
   const [json, setJson] = useState<string | null>(null);
-  const [starting, setStarting] = useState(false);
-  const check = useCheck(draft);
-  const unreadable = json === null ? null : fromJson(json).problem;
+  const check = useSpecCheck(draft);
+  const jsonProblem = json === null ? null : fromJson(json).problem;
   const sorted = useMemo(() => sortProblems(check.problems, FORM_PATHS), [check.problems]);
 
   const change = useCallback((next: Draft) => {
-    kept.set(next);
+    draftStore.setState(next, true);
     setJson(null);
   }, []);
-  useRunToRepeat(change);
+  useRepeatedRun(change);
 
-  const type = (text: string) => {
+  const onText = (text: string) => {
     setJson(text);
     const parsed = fromJson(text);
-    if (parsed.draft) kept.set(parsed.draft);
+    if (parsed.draft) draftStore.setState(parsed.draft, true);
   };
-  const start = async () => {
-    setStarting(true);
-    try {
-      const run = await post<Run>("/api/runs", draft);
-      toast(`Run ${run.name || run.run} has started`);
+  const start = useMutation({
+    mutationFn: () => post<Run>("/api/runs", draft),
+    onSuccess: (run) => {
+      toast(`Run ${run.name || run.run} is started`);
       openView("arena", { run: run.run });
-    } catch (error) {
-      const token = error instanceof ApiError && error.status === 401;
-      toast(token ? "This gateway wants a token: enter it in the settings." : `Not started: ${error instanceof Error ? error.message : String(error)}`, "bad");
-    } finally {
-      setStarting(false);
-    }
-  };
+    },
+    onError: (error) => toastFailure("Could not start the run", error),
+  });
 
   return (
     <DraftContext
       value={{
         draft,
-        filled: check.filled,
+        complete: check.complete,
         problems: sorted.fields,
         set: (path, value) => change(withValue(draft, path, value)),
         setPreset: (preset) => change(withPreset(draft, preset)),
@@ -67,24 +64,24 @@ export default function NewRun() {
         <div className="flex min-w-0 flex-col gap-4">
           <RunFields />
           <WorkloadFields />
-          <Competitors />
+          <SchedulerChoice />
           <ClusterFields />
           <LearningFields />
         </div>
         <div className="flex min-w-0 flex-col gap-4 xl:sticky xl:top-20">
-          <Launch
+          <StartPanel
             check={check}
             others={sorted.others}
-            blocked={unreadable !== null}
-            starting={starting}
-            onStart={() => void start()}
+            blocked={jsonProblem !== null}
+            starting={start.isPending}
+            onStart={() => start.mutate()}
             onReset={() => change({})}
           />
           <SpecJson
             text={json ?? toJson(draft)}
-            problem={unreadable}
-            onText={type}
-            onLeave={() => unreadable === null && setJson(null)}
+            problem={jsonProblem}
+            onText={onText}
+            onLeave={() => jsonProblem === null && setJson(null)}
           />
         </div>
       </div>

@@ -1,30 +1,34 @@
 import { ChevronLeft, ChevronRight } from "lucide-react";
 import { type FormEvent, useState } from "react";
 import { runPath } from "../api/client";
+import { type Polled, usePolled } from "../api/polling";
 import type { TaskDetail } from "../api/types";
-import { type Polled, usePolled } from "../api/usePolled";
 import { count } from "../format";
 import { useLive } from "../live";
 import { Badge, Button, Empty, Skeleton } from "../ui";
 import { openView, useParameter } from "../url";
-import { useChosenRun } from "./chosenRun";
-import { Outcomes, Reasons, TimeSplit } from "./task/Outcomes";
+import { useSelectedRun } from "./selectedRun";
 import { Features, Physics } from "./task/Physics";
-import { Submit } from "./task/Submit";
+import { Explanations, Results, TimeByDevice } from "./task/Results";
+import { SubmitTask } from "./task/SubmitTask";
 
 export default function Task() {
-  const run = useChosenRun();
-  const asked = useParameter("task");
+  const run = useSelectedRun();
+  const selected = useParameter("task");
   const newest = useLive((live) => live.task?.id ?? null);
-  // Without a task in the address it is the newest of when the page was opened, and stays that.
+  // Without a task in the address: the newest one at the time the page was opened.
   const [first] = useState(newest);
-  const task = asked !== null && /^\d+$/.test(asked) ? Number(asked) : (first ?? newest);
+  const task = selected !== null && /^\d+$/.test(selected) ? Number(selected) : (first ?? newest);
   if (!run) return <Skeleton />;
   return (
     <div className="flex flex-col gap-4">
       <Heading task={task} newest={newest} />
-      {task === null ? <Empty>No task has been done by every scheduler yet.</Empty> : <About key={`${run}.${task}`} run={run} task={task} />}
-      <Submit run={run} />
+      {task === null ? (
+        <Empty>No task has been finished by every scheduler yet.</Empty>
+      ) : (
+        <Details key={`${run}.${task}`} run={run} task={task} />
+      )}
+      <SubmitTask run={run} />
     </div>
   );
 }
@@ -58,13 +62,13 @@ function Heading({ task, newest }: { task: number | null; newest: number | null 
         Next
       </Button>
       {newest !== null && task !== newest && (
-        <Button look="ghost" onClick={() => to(newest)}>
+        <Button variant="ghost" onClick={() => to(newest)}>
           Newest
         </Button>
       )}
       <form className="ml-auto flex items-center gap-2" onSubmit={jump}>
         <input
-          aria-label="Number of a task"
+          aria-label="Task number"
           placeholder="Task number"
           inputMode="numeric"
           className="num h-9 w-32 rounded-lg border border-line bg-raised px-2.5 placeholder:text-faint hover:border-line-strong"
@@ -77,33 +81,33 @@ function Heading({ task, newest }: { task: number | null; newest: number | null 
   );
 }
 
-/** A task whose results are still coming is asked for again; a complete one does not change. */
-function About({ run, task }: { run: string; task: number }) {
+/** Polled until every scheduler has a result; then it no longer changes. */
+function Details({ run, task }: { run: string; task: number }) {
   const schedulers = useLive((live) => live.spec?.schedulers.length ?? 0);
   const [complete, setComplete] = useState(false);
   const detail = usePolled<TaskDetail>(runPath(run, `/tasks/${task}`), complete ? 0 : 2_000);
   const done = detail.data !== null && schedulers > 0 && detail.data.results.length >= schedulers;
   if (done && !complete) setComplete(true);
-  if (detail.error?.status === 404 && detail.data === null) return <NotThere task={task} />;
+  if (detail.error?.status === 404 && detail.data === null) return <NoResult task={task} />;
   return (
     <>
-      {detail.data && !done && <Coming detail={detail} schedulers={schedulers} />}
+      {detail.data && !done && <Progress detail={detail} schedulers={schedulers} />}
       <div className="grid grid-cols-1 gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
         <Features source={detail} />
         <Physics source={detail} />
       </div>
-      <Outcomes source={detail} />
+      <Results source={detail} />
       <div className="grid grid-cols-1 gap-4 xl:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
         <div className="h-88 xl:h-full xl:min-h-88">
-          <TimeSplit source={detail} />
+          <TimeByDevice source={detail} />
         </div>
-        <Reasons source={detail} />
+        <Explanations source={detail} />
       </div>
     </>
   );
 }
 
-function Coming({ detail, schedulers }: { detail: Polled<TaskDetail>; schedulers: number }) {
+function Progress({ detail, schedulers }: { detail: Polled<TaskDetail>; schedulers: number }) {
   return (
     <p role="status">
       <Badge tone="warn">
@@ -113,11 +117,11 @@ function Coming({ detail, schedulers }: { detail: Polled<TaskDetail>; schedulers
   );
 }
 
-function NotThere({ task }: { task: number }) {
+function NoResult({ task }: { task: number }) {
   return (
     <div className="glass rounded-[14px] py-8" role="status">
       <Empty>
-        This run has no result for task #{count(task)} yet. If it was just sent, it appears here by itself.
+        This run has no result for task #{count(task)} yet. A task that was just submitted appears here by itself.
       </Empty>
     </div>
   );

@@ -1,11 +1,11 @@
-/** The views by the name they have in the address. Each is loaded when it is first opened. */
+/** The views by their name in the address. Each is loaded when it is first opened. */
 import { FileText, History, Radar, Swords } from "lucide-react";
-import { type ComponentType, lazy, type LazyExoticComponent } from "react";
+import { type ComponentType, type LazyExoticComponent, lazy } from "react";
 
 export interface View {
   title: string;
   component: LazyExoticComponent<ComponentType>;
-  /** In the navigation, with this icon. */
+  /** Views with an icon are in the navigation. */
   icon?: ComponentType<{ className?: string; "aria-hidden"?: boolean }>;
 }
 

@@ -1,8 +1,18 @@
-import { labelOf } from "../schedulers";
 import { number } from "../format";
+import { labelOf } from "../schedulers";
 import { Matrix, Widget } from "../ui";
-import { SubjectSelect } from "./SubjectSelect";
-import { nothingYet, useAnalysis } from "./subject";
+import type { ArenaWidget } from "./layout";
+import { SchedulerSelect } from "./SchedulerSelect";
+import { noTasksYet, useAnalysis } from "./selection";
+
+export const correlation: ArenaWidget = {
+  id: "correlation",
+  title: "Correlation",
+  caption:
+    "Over the newest tasks, −1 to 1. With a good policy the GPU share rises with intensity and falls with memory.",
+  component: Correlation,
+  sizes: { wall: [4, 13], wide: [4, 9], medium: [3, 9] },
+};
 
 const NAMES: Record<string, string> = {
   size: "Size",
@@ -19,12 +29,11 @@ export function Correlation({ fixed = false }: { fixed?: boolean }) {
   const { data } = source;
   return (
     <Widget
-      id="correlation"
-      title={fixed && data ? `What moves with what: ${labelOf(data.scheduler)}` : "What moves with what"}
-      hint="Correlation over the newest tasks, −1 to 1. A good policy's GPU share rises with intensity and falls with memory."
+      {...correlation}
+      title={fixed && data ? `Correlation: ${labelOf(data.scheduler)}` : correlation.title}
       source={source}
-      empty={nothingYet(data)}
-      actions={fixed ? undefined : <SubjectSelect />}
+      empty={noTasksYet(data)}
+      actions={fixed ? undefined : <SchedulerSelect />}
       scroll
     >
       {data && (
@@ -36,7 +45,7 @@ export function Correlation({ fixed = false }: { fixed?: boolean }) {
             const value = data.correlation.matrix[row]?.[column] ?? null;
             const pair = `${NAMES[data.correlation.names[row] ?? ""]} and ${NAMES[data.correlation.names[column] ?? ""]}`;
             if (value === null) {
-              return { value, text: "–", title: `${pair}: one of them does not vary`, shade: 0 };
+              return { value, text: "–", title: `${pair}: one of them is constant`, shade: 0 };
             }
             return { value, text: shortened(value), title: `${pair}: ${number(value, 3)}`, shade: value };
           }}
@@ -46,7 +55,7 @@ export function Correlation({ fixed = false }: { fixed?: boolean }) {
   );
 }
 
-/** .42 and −.07: the leading zero says nothing in a cell this small. */
+/** .42 and −.07: the cell is too small for the leading zero. */
 function shortened(value: number): string {
   const text = Math.abs(value).toFixed(2);
   const sign = value < 0 && Number(text) > 0 ? "−" : "";

@@ -1,57 +1,87 @@
 import { useMemo } from "react";
-import type { Progress, ProgressSeries } from "../api/types";
+import { type Metric, totalAt, totals } from "../api/progress";
+import type { Progress, Track } from "../api/types";
 import { count, dollars, joules, seconds, shortCount } from "../format";
 import { useSchedulers } from "../live";
 import { labelOf, ORACLE } from "../schedulers";
 import { type Palette, usePalette } from "../theme";
-import { axis, Chart, type ChartOption, type Column, escapeHtml, SchedulerName, Select, Table, tooltip, Widget } from "../ui";
+import {
+  axis,
+  Chart,
+  type ChartOption,
+  type Column,
+  escapeHtml,
+  numberColumn,
+  SchedulerName,
+  Select,
+  schedulerColumn,
+  Table,
+  TOOLTIP_ROW,
+  tooltip,
+  Widget,
+} from "../ui";
 import { setParameters, useParameter } from "../url";
-import { type Quantity, scaleOf } from "./scale";
-import { useProgress } from "./subject";
+import { axisUnit } from "./axisUnits";
+import type { ArenaWidget } from "./layout";
+import { useProgress } from "./selection";
 
-type Total = "total_time" | "total_energy" | "total_cost";
-
-interface View {
-  label: string;
-  title: string;
-  of: Total;
-  quantity: Quantity;
-  show: (value: number) => string;
-  /** Only what was spent beyond the Oracle on the same number of tasks. */
-  lost?: boolean;
-}
-
-const VIEWS: Record<string, View> = {
-  total_time: { label: "Time", title: "Cumulative time", of: "total_time", quantity: "time", show: seconds },
-  lost_time: { label: "Lost time", title: "Time lost to the Oracle", of: "total_time", quantity: "time", show: seconds, lost: true },
-  total_energy: { label: "Energy", title: "Cumulative energy", of: "total_energy", quantity: "energy", show: joules },
-  total_cost: { label: "Cost", title: "Cumulative cost", of: "total_cost", quantity: "cost", show: dollars },
+export const cumulative: ArenaWidget = {
+  id: "cumulative",
+  title: "Cumulative totals",
+  caption:
+    "The sum over all tasks so far. Flatter is better; the distance to the Oracle is what could have been saved.",
+  component: Cumulative,
+  sizes: { wall: [4, 11], wide: [4, 11], medium: [3, 11] },
 };
 
-/** `names` limits it to some schedulers; without, the whole field runs. */
+interface Measure {
+  label: string;
+  title: string;
+  metric: Metric;
+  show: (value: number) => string;
+  /** Less the Oracle's total after as many tasks. */
+  aboveOracle?: boolean;
+}
+
+const MEASURES: Record<string, Measure> = {
+  total_time: { label: "Time", title: "Cumulative time", metric: "time", show: seconds },
+  lost_time: {
+    label: "Above Oracle",
+    title: "Cumulative time above the Oracle",
+    metric: "time",
+    show: seconds,
+    aboveOracle: true,
+  },
+  total_energy: { label: "Energy", title: "Cumulative energy", metric: "energy", show: joules },
+  total_cost: { label: "Cost", title: "Cumulative cost", metric: "cost", show: dollars },
+};
+
+/** `names` limits it to some schedulers. */
 export function Cumulative({ names: only }: { names?: string[] }) {
-  const asked = useParameter("measure") ?? "";
-  const measure = VIEWS[asked] ? asked : "total_time";
-  const view = VIEWS[measure] as View;
+  const selected = useParameter("measure") ?? "";
+  const key = MEASURES[selected] ? selected : "total_time";
+  const measure = MEASURES[key] as Measure;
   const source = useProgress();
   const all = useSchedulers();
   const palette = usePalette();
   const names = useMemo(() => all.filter((name) => !only || only.includes(name)), [all, only]);
-  const curves = useMemo(() => (source.data ? curvesOf(source.data, names, view) : []), [source.data, names, view]);
-  const option = useMemo(() => lines(curves, view, palette), [curves, view, palette]);
+  const curves = useMemo(
+    () => (source.data ? curvesOf(source.data, names, measure) : []),
+    [source.data, names, measure],
+  );
+  const option = useMemo(() => lines(curves, measure, palette), [curves, measure, palette]);
   const none = source.data && !names.some((name) => source.data?.schedulers[name]?.tasks.length);
   return (
     <Widget
-      id="cumulative"
-      title={view.title}
-      hint="Everything a scheduler has spent so far, over its tasks. Good is flat; the gap to the Oracle is what was wasted."
+      {...cumulative}
+      title={measure.title}
       source={source}
       empty={none ? "No result has been stored yet." : undefined}
       actions={
         <Select
           label="Measure"
-          value={measure}
-          choices={Object.entries(VIEWS).map(([value, { label }]) => ({ value, label }))}
+          value={key}
+          choices={Object.entries(MEASURES).map(([value, { label }]) => ({ value, label }))}
           onChoose={(value) => setParameters({ measure: value })}
         />
       }
@@ -59,29 +89,22 @@ export function Cumulative({ names: only }: { names?: string[] }) {
     >
       <div className="flex h-full gap-1">
         <div className="min-w-0 flex-1">
-          <Chart option={option} label={`${view.title} of ${names.length} schedulers over their tasks`} />
+          <Chart option={option} label={`${measure.title} of ${names.length} schedulers over their tasks`} />
         </div>
-        <Finish curves={curves} show={view.show} />
+        <Legend curves={curves} show={measure.show} />
       </div>
     </Widget>
   );
 }
 
-/** [task, total] of a scheduler, or what of it is beyond the Oracle's. */
-export function pointsOf(series: ProgressSeries, of: Total, oracle?: ProgressSeries): [number, number][] {
-  return series.tasks.map((task, at) => {
-    const total = series[of][at] ?? 0;
-    return [task, oracle ? total - totalAt(oracle, of, task) : total];
+/** [tasks, total] of a scheduler, or of its difference to the Oracle. */
+export function pointsOf(track: Track, metric: Metric, oracle?: Track): [number, number][] {
+  const atOracle = (tasks: number) =>
+    oracle ? (totalAt(oracle, metric, tasks) ?? totals(oracle, metric).at(-1) ?? 0) : 0;
+  return totals(track, metric).map((total, at) => {
+    const tasks = track.tasks[at] ?? 0;
+    return [tasks, total - atOracle(tasks)];
   });
-}
-
-/** The total after so many tasks, between the points that are known. */
-function totalAt(series: ProgressSeries, of: Total, task: number): number {
-  const after = series.tasks.findIndex((each) => each >= task);
-  if (after === -1) return series[of].at(-1) ?? 0;
-  const [from, start] = after > 0 ? [series.tasks[after - 1] ?? 0, series[of][after - 1] ?? 0] : [0, 0];
-  const [to, end] = [series.tasks[after] ?? 0, series[of][after] ?? 0];
-  return to === from ? end : start + ((end - start) * (task - from)) / (to - from);
 }
 
 interface Curve {
@@ -90,18 +113,18 @@ interface Curve {
   last: number;
 }
 
-function curvesOf(progress: Progress, names: string[], view: View): Curve[] {
-  const oracle = view.lost ? progress.schedulers[ORACLE] : undefined;
+function curvesOf(progress: Progress, names: string[], measure: Measure): Curve[] {
+  const oracle = measure.aboveOracle ? progress.schedulers[ORACLE] : undefined;
   return names.flatMap((name) => {
     const series = progress.schedulers[name];
     if (!series?.tasks.length) return [];
-    const points = pointsOf(series, view.of, oracle);
+    const points = pointsOf(series, measure.metric, oracle);
     return [{ name, points, last: points.at(-1)?.[1] ?? 0 }];
   });
 }
 
-/** The legend, in the order in which the curves end. */
-function Finish({ curves, show }: { curves: Curve[]; show: (value: number) => string }) {
+/** In the order of the last points. */
+function Legend({ curves, show }: { curves: Curve[]; show: (value: number) => string }) {
   const order = [...curves].sort((left, right) => right.last - left.last);
   return (
     <ol className="flex w-28 shrink-0 flex-col justify-center gap-1.5 text-xs">
@@ -117,20 +140,23 @@ function Finish({ curves, show }: { curves: Curve[]; show: (value: number) => st
   );
 }
 
-function lines(curves: Curve[], view: View, palette: Palette): ChartOption {
-  const scale = scaleOf(view.quantity, Math.max(0, ...curves.map((curve) => curve.last)));
+function lines(curves: Curve[], measure: Measure, palette: Palette): ChartOption {
+  const unit = axisUnit(measure.metric, Math.max(0, ...curves.map((curve) => curve.last)));
   return {
     grid: { left: 4, right: 14, top: 12, bottom: 4, containLabel: true },
     tooltip: {
       ...tooltip(palette),
       trigger: "axis",
-      formatter: (points: unknown) => tip(points as TipPoint[], (value) => view.show(value * scale.divisor)),
+      formatter: (points: unknown) => describe(points as Point[], (value) => measure.show(value * unit.divisor)),
     },
     xAxis: {
       ...axis(palette),
       type: "value",
       splitLine: { show: false },
-      axisLabel: { ...axis(palette).axisLabel, formatter: (value: number) => (value < 100_000 ? count(value) : shortCount(value)) },
+      axisLabel: {
+        ...axis(palette).axisLabel,
+        formatter: (value: number) => (value < 100_000 ? count(value) : shortCount(value)),
+      },
       max: "dataMax",
     },
     yAxis: {
@@ -138,7 +164,7 @@ function lines(curves: Curve[], view: View, palette: Palette): ChartOption {
       type: "value",
       min: 0,
       splitNumber: 4,
-      axisLabel: { ...axis(palette).axisLabel, formatter: scale.label },
+      axisLabel: { ...axis(palette).axisLabel, formatter: unit.label },
     },
     series: curves.map(({ name, points }) => {
       const colour = palette.colour(name);
@@ -147,32 +173,35 @@ function lines(curves: Curve[], view: View, palette: Palette): ChartOption {
         name: labelOf(name),
         type: "line" as const,
         showSymbol: false,
-        data: points.map(([task, total]) => [task, total / scale.divisor]),
+        data: points.map(([task, total]) => [task, total / unit.divisor]),
         color: colour,
-        lineStyle: { width: name === ORACLE ? 1.5 : 2, type: name === ORACLE ? ("dashed" as const) : ("solid" as const) },
+        lineStyle: {
+          width: name === ORACLE ? 1.5 : 2,
+          type: name === ORACLE ? ("dashed" as const) : ("solid" as const),
+        },
         emphasis: { disabled: true },
       };
     }),
   };
 }
 
-interface TipPoint {
+interface Point {
   seriesName: string;
   color: string;
   value: [number, number];
 }
 
-function tip(points: TipPoint[], show: (value: number) => string): string {
+function describe(points: Point[], show: (value: number) => string): string {
   if (!points.length) return "";
   const sorted = [...points].sort((left, right) => right.value[1] - left.value[1]);
   const rows = sorted.map(
     (point) =>
-      `<div style="display:flex;gap:16px;justify-content:space-between"><span style="color:${point.color}">${escapeHtml(point.seriesName)}</span><b>${show(point.value[1])}</b></div>`,
+      `<div style="${TOOLTIP_ROW}"><span style="color:${point.color}">${escapeHtml(point.seriesName)}</span><b>${show(point.value[1])}</b></div>`,
   );
   return `<div>after ${count(points[0]?.value[0])} tasks</div>${rows.join("")}`;
 }
 
-interface Totalled {
+interface TotalsRow {
   name: string;
   tasks: number;
   total_time: number;
@@ -180,12 +209,12 @@ interface Totalled {
   total_cost: number;
 }
 
-const COLUMNS: Column<Totalled>[] = [
-  { key: "name", header: "Scheduler", value: (row) => row.name, show: (row) => <SchedulerName name={row.name} /> },
-  { key: "tasks", header: "Tasks", numeric: true, value: (row) => row.tasks, show: (row) => count(row.tasks) },
-  { key: "total_time", header: "Time", numeric: true, value: (row) => row.total_time, show: (row) => seconds(row.total_time) },
-  { key: "total_energy", header: "Energy", numeric: true, value: (row) => row.total_energy, show: (row) => joules(row.total_energy) },
-  { key: "total_cost", header: "Cost", numeric: true, value: (row) => row.total_cost, show: (row) => dollars(row.total_cost) },
+const COLUMNS: Column<TotalsRow>[] = [
+  schedulerColumn((row) => row.name),
+  numberColumn("tasks", "Tasks"),
+  numberColumn("total_time", "Time", seconds),
+  numberColumn("total_energy", "Energy", joules),
+  numberColumn("total_cost", "Cost", dollars),
 ];
 
 function Totals({ progress, names }: { progress: Progress; names: string[] }) {

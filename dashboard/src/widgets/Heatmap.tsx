@@ -3,9 +3,18 @@ import type { Analysis } from "../api/types";
 import { count, number, percent } from "../format";
 import { labelOf } from "../schedulers";
 import { type Palette, usePalette } from "../theme";
-import { axis, Chart, type ChartOption, type Column, Table, tooltip, Widget } from "../ui";
-import { SubjectSelect } from "./SubjectSelect";
-import { nothingYet, useAnalysis } from "./subject";
+import { axis, Chart, type ChartOption, type Column, numberColumn, Table, tooltip, Widget } from "../ui";
+import type { ArenaWidget } from "./layout";
+import { SchedulerSelect } from "./SchedulerSelect";
+import { noTasksYet, useAnalysis } from "./selection";
+
+export const heatmap: ArenaWidget = {
+  id: "heatmap",
+  title: "GPU share by task",
+  caption: "Average GPU share by task size and intensity. Select the Oracle to see the best choice.",
+  component: Heatmap,
+  sizes: { wall: [4, 10], wide: [4, 9], medium: [3, 9] },
+};
 
 interface Cell {
   column: number;
@@ -17,10 +26,16 @@ interface Cell {
 }
 
 const COLUMNS: Column<Cell>[] = [
-  { key: "size", header: "Size", numeric: true, value: (cell) => cell.size[0], show: (cell) => span(cell.size) },
-  { key: "intensity", header: "Intensity", numeric: true, value: (cell) => cell.intensity[0], show: (cell) => span(cell.intensity) },
-  { key: "tasks", header: "Tasks", numeric: true, value: (cell) => cell.tasks, show: (cell) => count(cell.tasks) },
-  { key: "gpu_share", header: "On GPU", numeric: true, value: (cell) => cell.gpu_share, show: (cell) => percent(cell.gpu_share) },
+  { key: "size", header: "Size", numeric: true, value: (cell) => cell.size[0], show: (cell) => range(cell.size) },
+  {
+    key: "intensity",
+    header: "Intensity",
+    numeric: true,
+    value: (cell) => cell.intensity[0],
+    show: (cell) => range(cell.intensity),
+  },
+  numberColumn("tasks", "Tasks"),
+  numberColumn("gpu_share", "On GPU", percent),
 ];
 
 export function Heatmap({ fixed = false }: { fixed?: boolean }) {
@@ -31,13 +46,19 @@ export function Heatmap({ fixed = false }: { fixed?: boolean }) {
   const option = useMemo(() => (data ? tiles(data.heatmap, cells, palette) : {}), [data, cells, palette]);
   return (
     <Widget
-      id="heatmap"
-      title={fixed && data ? `Where the GPU wins: ${labelOf(data.scheduler)}` : "Where the GPU wins"}
-      hint="Mean share sent to a GPU, by task size and intensity. Choose the Oracle to see what is right; a good policy looks alike."
+      {...heatmap}
+      title={fixed && data ? `GPU share by task: ${labelOf(data.scheduler)}` : heatmap.title}
       source={source}
-      empty={nothingYet(data)}
-      actions={fixed ? undefined : <SubjectSelect />}
-      table={<Table caption="GPU share by size and intensity" columns={COLUMNS} rows={cells} rowKey={(cell) => `${cell.row}-${cell.column}`} />}
+      empty={noTasksYet(data)}
+      actions={fixed ? undefined : <SchedulerSelect />}
+      table={
+        <Table
+          caption="GPU share by size and intensity"
+          columns={COLUMNS}
+          rows={cells}
+          rowKey={(cell) => `${cell.row}-${cell.column}`}
+        />
+      }
     >
       <Chart option={option} label={`GPU share by task size and intensity in ${cells.length} cells`} />
     </Widget>
@@ -48,12 +69,14 @@ function cellsOf(map: Analysis["heatmap"]): Cell[] {
   const edges = (all: number[], at: number): [number, number] => [all[at] ?? 0, all[at + 1] ?? 0];
   return map.cells.flatMap((line, row) =>
     line.flatMap((cell, column) =>
-      cell ? [{ column, row, size: edges(map.size_edges, column), intensity: edges(map.intensity_edges, row), ...cell }] : [],
+      cell
+        ? [{ column, row, size: edges(map.size_edges, column), intensity: edges(map.intensity_edges, row), ...cell }]
+        : [],
     ),
   );
 }
 
-function span([from, to]: [number, number]): string {
+function range([from, to]: [number, number]): string {
   return `${number(from, 2)} – ${number(to, 2)}`;
 }
 
@@ -67,7 +90,7 @@ function tiles(map: Analysis["heatmap"], cells: Cell[], palette: Palette): Chart
       formatter: (point: unknown) => {
         const cell = cells[(point as { dataIndex: number }).dataIndex];
         if (!cell) return "";
-        return `size ${span(cell.size)}<br>intensity ${span(cell.intensity)}<br><b>${percent(cell.gpu_share)} on GPU</b> · ${count(cell.tasks)} tasks`;
+        return `size ${range(cell.size)}<br>intensity ${range(cell.intensity)}<br><b>${percent(cell.gpu_share)} on GPU</b> · ${count(cell.tasks)} tasks`;
       },
     },
     xAxis: {

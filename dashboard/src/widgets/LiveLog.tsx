@@ -1,6 +1,15 @@
 import { clock } from "../format";
 import { type Notification, useLive } from "../live";
 import { Link, Widget } from "../ui";
+import type { ArenaWidget } from "./layout";
+
+export const liveLog: ArenaWidget = {
+  id: "log",
+  title: "Live log",
+  caption: "The newest events: runs, models, rejected messages. Red is a problem.",
+  component: LiveLog,
+  sizes: { wall: [4, 7], wide: [4, 7], medium: [3, 7] },
+};
 
 const TONE: Record<string, string> = {
   model: "text-accent2",
@@ -11,13 +20,11 @@ const TONE: Record<string, string> = {
 };
 
 export function LiveLog() {
-  const notes = useLive((live) => live.notifications);
+  const notifications = useLive((live) => live.notifications);
   return (
     <Widget
-      id="log"
-      title="Live log"
-      hint="What happened, newest first: models shipped, runs moved, messages rejected. Good is no red."
-      empty={notes.length === 0 && "Nothing has happened yet."}
+      {...liveLog}
+      empty={notifications.length === 0 && "No events yet."}
       actions={
         <Link view="log" className="px-2 text-xs text-accent hover:underline">
           All events
@@ -26,24 +33,30 @@ export function LiveLog() {
       scroll
     >
       <ol className="text-[0.8125rem]">
-        {notes.slice(0, 40).map((note) => (
-          <Note key={`${note.at}|${note.kind}|${note.service}|${note.run}|${note.message}`} note={note} />
+        {notifications.slice(0, 40).map((each) => (
+          <Line key={`${each.at}|${each.kind}|${each.service}|${each.run}|${each.message}`} event={each} />
         ))}
       </ol>
     </Widget>
   );
 }
 
-function Note({ note }: { note: Notification }) {
+function Line({ event }: { event: Notification }) {
   return (
     <li className="flex gap-3 border-b border-line py-1.5 last:border-0">
-      <time className="num shrink-0 font-mono text-xs leading-5 text-faint" dateTime={new Date(note.at * 1000).toISOString()}>
-        {clock(note.at)}
+      <time
+        className="num shrink-0 font-mono text-xs leading-5 text-faint"
+        dateTime={new Date(event.at * 1000).toISOString()}
+      >
+        {clock(event.at)}
       </time>
-      <span className={`w-16 shrink-0 truncate text-xs leading-5 ${TONE[note.kind] ?? "text-muted"}`} title={`${note.kind}, from ${note.service}`}>
-        {note.kind}
+      <span
+        className={`w-16 shrink-0 truncate text-xs leading-5 ${TONE[event.kind] ?? "text-muted"}`}
+        title={`${event.kind}, from ${event.service}`}
+      >
+        {event.kind}
       </span>
-      <span className="min-w-0 break-words">{note.message}</span>
+      <span className="min-w-0 break-words">{event.message}</span>
     </li>
   );
 }

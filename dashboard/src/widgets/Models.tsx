@@ -1,35 +1,53 @@
 import { useMemo } from "react";
 import { path } from "../api/client";
-import type { ModelRow } from "../api/types";
-import { usePolled } from "../api/usePolled";
-import { clock, count, number } from "../format";
+import { createdAt, outcome } from "../api/models";
+import { usePolled } from "../api/polling";
+import type { StoredModel } from "../api/types";
+import { clock, count, modelVersion, number, score } from "../format";
 import { useRun } from "../live";
 import { type Palette, usePalette } from "../theme";
-import { axis, Badge, Chart, type ChartOption, type Column, Table, tooltip, Widget } from "../ui";
+import { axis, Badge, Chart, type ChartOption, type Column, numberColumn, Table, tooltip, Widget } from "../ui";
 
-const COLUMNS: Column<ModelRow>[] = [
-  { key: "version", header: "Version", numeric: true, value: (row) => row.version, show: (row) => `v${row.version}` },
-  { key: "shipped", header: "Shipped", value: (row) => (row.shipped ? "shipped" : "kept back"), show: (row) => <Badge tone={row.shipped ? "good" : "warn"}>{row.shipped ? "shipped" : "kept back"}</Badge> },
-  { key: "score", header: "Score", numeric: true, value: (row) => row.score, show: (row) => number(row.score, 4), hint: "Total time over the Oracle's on results it has not seen" },
-  { key: "champion_score", header: "In service", numeric: true, value: (row) => row.champion_score, show: (row) => number(row.champion_score, 4), hint: "Score of the model that was in service, on the same results" },
-  { key: "trained_on", header: "Trained on", numeric: true, value: (row) => row.trained_on, show: (row) => count(row.trained_on) },
-  { key: "reason", header: "Why", value: (row) => row.reason },
-  { key: "created_at", header: "When", value: (row) => row.created_at, show: (row) => clock(Date.parse(row.created_at) / 1000) },
+const COLUMNS: Column<StoredModel>[] = [
+  numberColumn("version", "Version", modelVersion),
+  {
+    key: "shipped",
+    header: "Published",
+    value: outcome,
+    show: (row) => <Badge tone={row.shipped ? "good" : "warn"}>{outcome(row)}</Badge>,
+  },
+  numberColumn(
+    "score",
+    "Score",
+    score,
+    "Total time relative to the Oracle, on results that were not used for training",
+  ),
+  numberColumn("champion_score", "Model in use", score, "Score of the model in use at that time, on the same results"),
+  numberColumn("trained_on", "Trained on"),
+  { key: "reason", header: "Reason", value: (row) => row.reason },
+  { key: "created_at", header: "Time", value: (row) => row.created_at, show: (row) => clock(createdAt(row)) },
 ];
 
 export function Models({ learner }: { learner: string }) {
   const run = useRun();
-  const source = usePolled<ModelRow[]>(run && path("/api/models", { run, name: learner, limit: 100 }), 4_000);
+  const source = usePolled<StoredModel[]>(run && path("/api/models", { run, name: learner, limit: 100 }), 4_000);
   const palette = usePalette();
   const models = useMemo(() => source.data ?? [], [source.data]);
   const scored = useMemo(() => models.filter((each) => each.score !== null).reverse(), [models]);
-  const option = useMemo(() => scores(scored, palette.colour(learner), palette), [scored, learner, palette]);
-  const table = <Table caption="Models, newest first" columns={COLUMNS} rows={models} rowKey={(row) => `${row.version}-${row.created_at}`} />;
+  const option = useMemo(() => scoreChart(scored, palette.colour(learner), palette), [scored, learner, palette]);
+  const table = (
+    <Table
+      caption="Models, newest first"
+      columns={COLUMNS}
+      rows={models}
+      rowKey={(row) => `${row.version}-${row.created_at}`}
+    />
+  );
   return (
     <Widget
       id="models"
       title="Models"
-      hint="Score of each new model on results it had not seen, beside the one in service. Lower is better; 1 is the Oracle."
+      caption="Score of each new model and of the model in use, on results not used for training. Lower is better; 1 is the Oracle."
       source={source}
       empty={source.data && models.length === 0 ? "No model has been trained yet." : undefined}
       table={scored.length > 1 ? table : undefined}
@@ -40,21 +58,33 @@ export function Models({ learner }: { learner: string }) {
   );
 }
 
-function scores(models: ModelRow[], colour: string, palette: Palette): ChartOption {
+function scoreChart(models: StoredModel[], colour: string, palette: Palette): ChartOption {
   return {
     grid: { left: 8, right: 14, top: 26, bottom: 4, containLabel: true },
-    legend: { top: 0, left: 4, itemWidth: 14, itemHeight: 8, textStyle: { color: palette.muted, fontSize: palette.small } },
+    legend: {
+      top: 0,
+      left: 4,
+      itemWidth: 14,
+      itemHeight: 8,
+      textStyle: { color: palette.muted, fontSize: palette.small },
+    },
     tooltip: {
       ...tooltip(palette),
       trigger: "axis",
       formatter: (points: unknown) => {
         const model = models[(points as { dataIndex: number }[])[0]?.dataIndex ?? 0];
         if (!model) return "";
-        return `v${model.version}, ${model.shipped ? "shipped" : "kept back"}<br>score <b>${number(model.score, 4)}</b> · in service ${number(model.champion_score, 4)}<br>trained on ${count(model.trained_on)}`;
+        return `v${model.version}, ${outcome(model)}<br>score <b>${score(model.score)}</b> · model in use ${score(model.champion_score)}<br>trained on ${count(model.trained_on)}`;
       },
     },
     xAxis: { ...axis(palette), type: "category", data: models.map((model) => `v${model.version}`) },
-    yAxis: { ...axis(palette), type: "value", scale: true, splitNumber: 3, axisLabel: { ...axis(palette).axisLabel, formatter: (value: number) => number(value, 3) } },
+    yAxis: {
+      ...axis(palette),
+      type: "value",
+      scale: true,
+      splitNumber: 3,
+      axisLabel: { ...axis(palette).axisLabel, formatter: (value: number) => number(value, 3) },
+    },
     series: [
       {
         id: "score",
@@ -67,7 +97,7 @@ function scores(models: ModelRow[], colour: string, palette: Palette): ChartOpti
       },
       {
         id: "champion",
-        name: "In service",
+        name: "Model in use",
         type: "line",
         color: palette.faint,
         showSymbol: false,

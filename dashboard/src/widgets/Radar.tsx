@@ -1,10 +1,10 @@
 import { useMemo } from "react";
-import { number, overOracle } from "../format";
+import { overOracle, ratio, score } from "../format";
 import { type ComparisonRow, useComparison } from "../live";
 import { labelOf, ORACLE } from "../schedulers";
 import { type Palette, usePalette } from "../theme";
-import { Chart, type ChartOption, type Column, Table, tooltip, Widget } from "../ui";
-import { useSubject } from "./subject";
+import { Chart, type ChartOption, type Column, numberColumn, Table, tooltip, Widget } from "../ui";
+import { useSelectedScheduler } from "./selection";
 
 const MEASURES = [
   { key: "avg_time", label: "Time" },
@@ -20,52 +20,57 @@ interface Ratio {
 
 const COLUMNS: Column<Ratio>[] = [
   { key: "measure", header: "Measure", value: (row) => row.label },
-  { key: "ratio", header: "Times the Oracle", numeric: true, value: (row) => row.ratio, show: (row) => number(row.ratio, 4) },
+  numberColumn("ratio", "Ratio to the Oracle", score),
   { key: "over", header: "vs Oracle", numeric: true, value: (row) => row.ratio, show: (row) => overOracle(row.ratio) },
 ];
 
-/** A scheduler's averages over those of the reference; null where that one has spent nothing. */
+/** The averages of a scheduler divided by those of the reference; null where that is 0. */
 export function ratiosTo(row: ComparisonRow, reference: ComparisonRow): Ratio[] {
   return MEASURES.map(({ key, label }) => ({
     key,
     label,
-    ratio: reference[key] > 0 ? row[key] / reference[key] : null,
+    ratio: ratio(row[key], reference[key]),
   }));
 }
 
 export function Radar() {
-  const subject = useSubject();
+  const selected = useSelectedScheduler();
   const rows = useComparison();
   const palette = usePalette();
-  const row = rows.find((each) => each.name === subject);
+  const row = rows.find((each) => each.name === selected);
   const oracle = rows.find((each) => each.name === ORACLE);
   const ratios = useMemo(() => (row && oracle ? ratiosTo(row, oracle) : []), [row, oracle]);
-  const option = useMemo(() => (row ? web(row.name, ratios, palette) : {}), [row, ratios, palette]);
-  const missing = oracle ? (row?.tasks && oracle.tasks ? undefined : "No result yet.") : "The Oracle does not compete in this run.";
+  const option = useMemo(() => (row ? radarChart(row.name, ratios, palette) : {}), [row, ratios, palette]);
+  const missing = oracle ? (row?.tasks && oracle.tasks ? undefined : "No results yet.") : "This run has no Oracle.";
   return (
     <Widget
       id="radar"
-      title="Against the Oracle"
-      hint="Average time, energy and cost as multiples of the Oracle's. Good is a shape no larger than the dashed one."
+      title="Compared with the Oracle"
+      caption="Average time, energy and cost relative to the Oracle (dashed). Smaller is better."
       loading={!row}
       empty={missing}
-      table={<Table caption="Averages as multiples of the Oracle's" columns={COLUMNS} rows={ratios} rowKey={(each) => each.key} sortable={false} />}
+      table={
+        <Table
+          caption="Averages relative to the Oracle"
+          columns={COLUMNS}
+          rows={ratios}
+          rowKey={(each) => each.key}
+          sortable={false}
+        />
+      }
     >
-      <Chart
-        option={option}
-        label={ratios.map((each) => `${each.label} ${overOracle(each.ratio)}`).join(", ")}
-      />
+      <Chart option={option} label={ratios.map((each) => `${each.label} ${overOracle(each.ratio)}`).join(", ")} />
     </Widget>
   );
 }
 
-function web(name: string, ratios: Ratio[], palette: Palette): ChartOption {
+function radarChart(name: string, ratios: Ratio[], palette: Palette): ChartOption {
   const colour = palette.colour(name);
-  const reach = Math.max(1.25, ...ratios.map((each) => each.ratio ?? 0)) * 1.08;
+  const axisEnd = Math.max(1.25, ...ratios.map((each) => each.ratio ?? 0)) * 1.08;
   return {
     tooltip: { ...tooltip(palette), trigger: "item" },
     radar: {
-      indicator: ratios.map((each) => ({ name: `${each.label}\n${overOracle(each.ratio)}`, max: reach, min: 0 })),
+      indicator: ratios.map((each) => ({ name: `${each.label}\n${overOracle(each.ratio)}`, max: axisEnd, min: 0 })),
       radius: "76%",
       center: ["50%", "60%"],
       splitNumber: 4,
@@ -81,7 +86,7 @@ function web(name: string, ratios: Ratio[], palette: Palette): ChartOption {
         symbolSize: 5,
         data: [
           {
-            name: "Oracle",
+            name: labelOf(ORACLE),
             value: ratios.map(() => 1),
             lineStyle: { type: "dashed", color: palette.colour(ORACLE), width: 1.5 },
             itemStyle: { color: palette.colour(ORACLE) },

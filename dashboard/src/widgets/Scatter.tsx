@@ -1,30 +1,28 @@
 import { useMemo } from "react";
 import type { Analysis } from "../api/types";
 import { count, megabytes, number, percent, shortCount } from "../format";
-import { labelOf } from "../schedulers";
 import { type Palette, usePalette } from "../theme";
-import { axis, Chart, type ChartOption, type Column, Link, Table, tooltip, Widget } from "../ui";
+import { axis, Chart, type ChartOption, type Column, numberColumn, Table, taskColumn, tooltip, Widget } from "../ui";
 import { openView } from "../url";
-import { nothingYet, useAnalysis } from "./subject";
+import type { ArenaWidget } from "./layout";
+import { noTasksYet, useAnalysis } from "./selection";
 
 type Dot = Analysis["scatter"][number];
 
+export const scatter: ArenaWidget = {
+  id: "scatter",
+  title: "Workload",
+  caption: "Each dot is a task: size, intensity, memory (area) and device (colour). Click a dot for its details.",
+  component: Scatter,
+  sizes: { wall: [4, 10], wide: [4, 9], medium: [3, 9] },
+};
+
 const COLUMNS: Column<Dot>[] = [
-  {
-    key: "task_id",
-    header: "Task",
-    numeric: true,
-    value: (dot) => dot.task_id,
-    show: (dot) => (
-      <Link view="task" change={{ task: dot.task_id }} className="text-accent hover:underline">
-        {count(dot.task_id)}
-      </Link>
-    ),
-  },
-  { key: "size", header: "Size", numeric: true, value: (dot) => dot.size, show: (dot) => number(dot.size) },
-  { key: "compute_intensity", header: "Intensity", numeric: true, value: (dot) => dot.compute_intensity, show: (dot) => number(dot.compute_intensity) },
-  { key: "memory_required", header: "Memory", numeric: true, value: (dot) => dot.memory_required, show: (dot) => megabytes(dot.memory_required) },
-  { key: "gpu_fraction", header: "On GPU", numeric: true, value: (dot) => dot.gpu_fraction, show: (dot) => percent(dot.gpu_fraction) },
+  taskColumn(),
+  numberColumn("size", "Size", number),
+  numberColumn("compute_intensity", "Intensity", number),
+  numberColumn("memory_required", "Memory", megabytes),
+  numberColumn("gpu_fraction", "On GPU", percent),
 ];
 
 export function Scatter() {
@@ -34,12 +32,19 @@ export function Scatter() {
   const option = useMemo(() => (data ? dots(data.scatter, palette) : {}), [data, palette]);
   return (
     <Widget
-      id="scatter"
-      title="The workload"
-      hint={`Each dot is a task: size across, intensity up, area is memory, colour is where ${data ? labelOf(data.scheduler) : "it"} ran it. Pick one to see it.`}
+      {...scatter}
       source={source}
-      empty={nothingYet(data)}
-      table={data ? <Table caption="The newest tasks" columns={COLUMNS} rows={data.scatter} rowKey={(dot) => String(dot.task_id)} /> : undefined}
+      empty={noTasksYet(data)}
+      table={
+        data ? (
+          <Table
+            caption="The newest tasks"
+            columns={COLUMNS}
+            rows={data.scatter}
+            rowKey={(dot) => String(dot.task_id)}
+          />
+        ) : undefined
+      }
     >
       <Chart
         option={option}
@@ -76,7 +81,13 @@ function dots(scatter: Dot[], palette: Palette): ChartOption {
       {
         id: "tasks",
         type: "scatter",
-        data: scatter.map((dot) => [dot.size, dot.compute_intensity, dot.gpu_fraction, dot.memory_required, dot.task_id]),
+        data: scatter.map((dot) => [
+          dot.size,
+          dot.compute_intensity,
+          dot.gpu_fraction,
+          dot.memory_required,
+          dot.task_id,
+        ]),
         symbolSize: (value: number[]) => 4 + Math.min(20, Math.sqrt(value[3] ?? 0) / 6),
         itemStyle: { opacity: 0.7 },
       },

@@ -1,23 +1,29 @@
 import { describe, expect, it } from "vitest";
 import { row } from "../live/samples";
-import { inOrder } from "../ui/Table";
+import { ORACLE } from "../schedulers";
+import { sortRows } from "../ui/Table";
+import { axisUnit } from "./axisUnits";
+import { fastestFirst } from "./Comparison";
 import { pointsOf } from "./Cumulative";
-import { devicesOf } from "./Devices";
-import { raceOrder } from "./Race";
+import { layoutsOf } from "./layout";
 import { ratiosTo } from "./Radar";
-import { scaleOf } from "./scale";
-import { winCell } from "./Wins";
+import { ARENA_WIDGETS } from "./registry";
+import { winCell } from "./WinMatrix";
+import { devicesOf } from "./WorkPerDevice";
 
-describe("the race", () => {
-  it("is led by the fastest, and nobody leads without a result", () => {
+describe("the comparison", () => {
+  it("has the fastest first and schedulers without results last", () => {
     const rows = [row("slow", { avg_time: 2 }), row("idle", { tasks: 0, avg_time: 0 }), row("fast", { avg_time: 1 })];
-    expect(raceOrder(rows).map((each) => each.name)).toEqual(["fast", "slow", "idle"]);
+    expect(fastestFirst(rows).map((each) => each.name)).toEqual(["fast", "slow", "idle"]);
   });
 });
 
 describe("the radar", () => {
-  it("shows multiples of the Oracle", () => {
-    const ratios = ratiosTo(row("greedy", { avg_time: 3, avg_energy: 45, avg_cost: 1 }), row("oracle", { avg_time: 2, avg_cost: 0 }));
+  it("shows ratios to the Oracle", () => {
+    const ratios = ratiosTo(
+      row("greedy", { avg_time: 3, avg_energy: 45, avg_cost: 1 }),
+      row(ORACLE, { avg_time: 2, avg_cost: 0 }),
+    );
     expect(ratios.map((each) => each.ratio)).toEqual([1.5, 1.5, null]);
   });
 });
@@ -35,7 +41,7 @@ describe("the win matrix", () => {
     ],
   };
 
-  it("colours by wins less losses, so that ties are nobody's", () => {
+  it("is coloured by wins minus losses", () => {
     expect(winCell(wins, 0, 1)).toMatchObject({ value: 0.6, text: "60", shade: 0.5 });
     expect(winCell(wins, 1, 0)?.shade).toBe(-0.5);
     expect(winCell(wins, 0, 0)).toBeNull();
@@ -43,7 +49,7 @@ describe("the win matrix", () => {
 });
 
 describe("work per device", () => {
-  it("is shared out of all the work", () => {
+  it("has shares of the total", () => {
     expect(devicesOf({ cpu_busy: [2], gpu_busy: [5, 1] })).toEqual([
       { name: "cpu_0", busy: 2, share: 0.25 },
       { name: "gpu_0", busy: 5, share: 0.625 },
@@ -55,19 +61,19 @@ describe("work per device", () => {
 describe("a sorted table", () => {
   const columns = [{ key: "n", header: "N", numeric: true, value: (each: { n: number | null }) => each.n }];
 
-  it("has empty values last both ways", () => {
+  it("has empty values last in both directions", () => {
     const rows = [{ n: 2 }, { n: null }, { n: 10 }];
-    expect(inOrder(rows, columns, { key: "n", descending: false }).map((each) => each.n)).toEqual([2, 10, null]);
-    expect(inOrder(rows, columns, { key: "n", descending: true }).map((each) => each.n)).toEqual([10, 2, null]);
+    expect(sortRows(rows, columns, { key: "n", descending: false }).map((each) => each.n)).toEqual([2, 10, null]);
+    expect(sortRows(rows, columns, { key: "n", descending: true }).map((each) => each.n)).toEqual([10, 2, null]);
   });
 });
 
-describe("time lost to the Oracle", () => {
+describe("time above the Oracle", () => {
   const series = (tasks: number[], total_time: number[]) => ({ tasks, total_time, total_energy: [], total_cost: [] });
 
-  it("is counted on the same number of tasks, between known points", () => {
+  it("compares equally many tasks, interpolated", () => {
     const oracle = series([10, 30], [1, 5]);
-    expect(pointsOf(series([10, 20, 40], [2, 6, 9]), "total_time", oracle)).toEqual([
+    expect(pointsOf(series([10, 20, 40], [2, 6, 9]), "time", oracle)).toEqual([
       [10, 1],
       [20, 3],
       [40, 4],
@@ -76,10 +82,42 @@ describe("time lost to the Oracle", () => {
 });
 
 describe("an axis", () => {
-  it("has one unit, of which it holds at least two", () => {
-    expect(scaleOf("time", 119).label(50)).toBe("50 s");
-    expect(scaleOf("time", 1200)).toMatchObject({ divisor: 60 });
-    expect(scaleOf("time", 1200).label(2.5)).toBe("2.5 min");
-    expect(scaleOf("cost", 0.5).label(100_000)).toBe("100,000 µ$");
+  it("has the largest unit that fits twice", () => {
+    expect(axisUnit("time", 119).label(50)).toBe("50 s");
+    expect(axisUnit("time", 1200)).toMatchObject({ divisor: 60 });
+    expect(axisUnit("time", 1200).label(2.5)).toBe("2.5 min");
+    expect(axisUnit("cost", 0.5).label(100_000)).toBe("100,000 µ$");
+  });
+});
+
+describe("the layouts", () => {
+  const layouts = layoutsOf(ARENA_WIDGETS);
+
+  it("place the widgets row by row, and a small one below another", () => {
+    expect(layouts[1]).toMatchObject({
+      columns: 12,
+      places: {
+        comparison: [0, 0, 5, 11],
+        ranking: [5, 0, 3, 11],
+        cumulative: [8, 0, 4, 11],
+        utilization: [0, 11, 4, 9],
+        wins: [4, 11, 4, 9],
+        split: [8, 11, 4, 9],
+        heatmap: [0, 20, 4, 9],
+        scatter: [4, 20, 4, 9],
+        correlation: [8, 20, 4, 9],
+        decisions: [0, 29, 8, 13],
+        sizes: [8, 29, 4, 6],
+        log: [8, 35, 4, 7],
+      },
+    });
+  });
+
+  it("leave no hole", () => {
+    for (const { columns, places } of layouts) {
+      const bottom = Math.max(...Object.values(places).map(([, y, , h]) => y + h));
+      const area = Object.values(places).reduce((sum, [, , w, h]) => sum + w * h, 0);
+      expect(area).toBe(columns * bottom);
+    }
   });
 });

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from .access import ANALYST, User, Users
+from .disk_space import DiskSpaceWatch
 from .engine import Engine, FolderUnusable
-from .room import Room
 from .server import serve
 
 _ENVIRONMENT = """\
@@ -26,7 +26,7 @@ example:
 
 
 class Misconfigured(Exception):
-    """The server cannot start as asked; the message says what to change."""
+    """The server cannot start; the message says what to change."""
 
 
 def main() -> int:
@@ -44,7 +44,7 @@ def main() -> int:
     database = os.environ.get("CLICKHOUSE_DB")
     if database:
         engine.create_database(database)
-    Room(engine, options.path.resolve()).watch()
+    DiskSpaceWatch(engine, options.path.resolve()).start()
     host, port = listener.getsockname()[:2]
     scheme = "https" if options.tls_cert else "http"
     print(f"clickhouse: {engine.version} on {scheme}://{host}:{port}", file=sys.stderr, flush=True)
@@ -75,9 +75,9 @@ def _parse_arguments() -> argparse.Namespace:
         type=int,
         default=256,
         metavar="MIB",
-        help="largest request body, packed or unpacked (default: %(default)s)",
+        help="largest request body, compressed or not (default: %(default)s)",
     )
-    parser.add_argument("--tls-cert", type=Path, help="certificate (PEM): speak TLS alone")
+    parser.add_argument("--tls-cert", type=Path, help="certificate (PEM): serve TLS only")
     parser.add_argument("--tls-key", type=Path, help="its key (PEM)")
     options = parser.parse_args()
     if (options.tls_cert is None) != (options.tls_key is None):
@@ -97,7 +97,7 @@ def _users() -> Users:
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    """Take the port before the engine starts, so that a taken one is noticed at once."""
+    """Before the engine starts, so that a port in use is reported at once."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -108,7 +108,7 @@ def _bind(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(address)
-        # With SO_REUSEADDR only a listening socket keeps others off; clients wait meanwhile.
+        # With SO_REUSEADDR only a listening socket keeps the port; clients wait until it serves.
         listener.listen(1024)
     except (OSError, OverflowError) as error:
         listener.close()

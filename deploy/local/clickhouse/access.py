@@ -1,4 +1,4 @@
-"""Who may ask, and what the read-only user may not."""
+"""Users and passwords, and the restrictions of the read-only user."""
 
 import base64
 import binascii
@@ -11,30 +11,15 @@ from .errors import ClickHouseError
 
 ANALYST = "analyst"
 
-# Table functions that stay inside the engine. An allowlist, so that one which a newer engine
-# brings is refused until somebody has looked at it.
-_SAFE_TABLE_FUNCTIONS = frozenset(
-    {
-        "format",
-        "generate_series",
-        "generaterandom",
-        "generateseries",
-        "loop",
-        "merge",
-        "mergetreeindex",
-        "mergetreeprojection",
-        "null",
-        "numbers",
-        "numbers_mt",
-        "primes",
-        "values",
-        "view",
-        "zeros",
-        "zeros_mt",
-    }
-)
-# Settings that the analyst may send with a request; all others are refused by the engine. Some
-# output settings name files (`output_format_schema`), so this is a list of harmless ones.
+# Table functions that stay inside the engine. An allowlist, so that those of a newer engine are
+# refused until they have been checked.
+_SAFE_TABLE_FUNCTIONS = {
+    "format", "generate_series", "generaterandom", "generateseries", "loop", "merge",
+    "mergetreeindex", "mergetreeprojection", "null", "numbers", "numbers_mt", "primes",
+    "values", "view", "zeros", "zeros_mt",
+}  # fmt: skip
+# Settings that the analyst may send with a request; the engine refuses all others. Only harmless
+# ones: some output settings name files (`output_format_schema`).
 _ANALYST_SETTINGS = re.compile(
     r"max_\w+|output_format_json_\w+|date_time_output_format|final|join_use_nulls"
     r"|session_timezone|timeout_overflow_mode|use_query_cache|log_comment"
@@ -60,10 +45,9 @@ class Users:
         name, password = _credentials(headers, params)
         user = self._users.get(name)
         expected = user.password if user else ""
-        # Compared for unknown names too, so that the time taken tells nothing.
+        # Compared for unknown names too, so that the time does not reveal which users exist.
         matches = hmac.compare_digest(
-            expected.encode("utf-8", "surrogateescape"),
-            password.encode("utf-8", "surrogateescape"),
+            expected.encode("utf-8", "surrogateescape"), password.encode("utf-8", "surrogateescape")
         )
         if user is None or not matches:
             message = (
@@ -97,11 +81,11 @@ def analyst_may_set(setting: str) -> bool:
 def refuse_outside_functions(
     canonical: str, table_functions: frozenset[str], outside_functions: frozenset[str]
 ) -> None:
-    """Refuse what the engine's `readonly=1` lets through: functions that reach host or network.
+    """Refuse functions that reach host or network, which the engine's `readonly=1` allows.
 
-    `canonical` is the statement as the engine prints it back, so that quoting, escapes and
-    comments cannot hide a name. A scalar function can be named without a call
-    (`arrayMap(file, ...)`, `APPLY file`), hence refused wherever it appears.
+    `canonical` is the statement as the engine formats it, so that quoting, escapes and comments
+    cannot hide a name. A scalar function can be used without a call (`arrayMap(file, ...)`,
+    `APPLY file`), so its name is refused anywhere.
     """
     for quoted, plain, call in _NAME.findall(_LITERAL.sub("''", canonical)):
         name = (quoted or plain).lower()

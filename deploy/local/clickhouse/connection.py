@@ -1,4 +1,4 @@
-"""One query on one connection of the engine: prepare it, insert or select, stream the result."""
+"""One query on one connection of the engine: prepare, insert or select, stream the result."""
 
 import os
 import re
@@ -12,28 +12,19 @@ from .access import analyst_may_set
 from .errors import ClickHouseError
 from .protocol import Query, Summary
 
-# chdb formats a stream block by block, so only formats without head and tail can be joined.
-_STREAMABLE = frozenset(
-    {
-        "CSV",
-        "JSONCompactEachRow",
-        "JSONEachRow",
-        "Native",
-        "RowBinary",
-        "TSV",
-        "TSVRaw",
-        "TabSeparated",
-        "TabSeparatedRaw",
-    }
-)
-# What a stream leaves out (totals, extremes) or refuses (WITH ... INSERT), where it may be meant.
-_WHOLE_ONLY = re.compile(rb"totals|extremes|insert", re.IGNORECASE)
-# As much as ClickHouse holds back by default, so that an early error still gets its status.
-_HOLD_BACK_BYTES = 1 << 20
+# chdb formats a stream block by block, so only formats without header and footer can be joined.
+_STREAMABLE = {
+    "CSV", "JSONCompactEachRow", "JSONEachRow", "Native", "RowBinary", "TSV", "TSVRaw",
+    "TabSeparated", "TabSeparatedRaw",
+}  # fmt: skip
+# A stream leaves out totals and extremes, and refuses WITH ... INSERT.
+_NOT_STREAMABLE = re.compile(rb"totals|extremes|insert", re.IGNORECASE)
+# Buffered before the status is sent, so that an early error gets its own; ClickHouse's default.
+_BUFFER_BYTES = 1 << 20
 
 
-class Answer:
-    """What a query returns: its first bytes, and the rest on demand."""
+class QueryResult:
+    """The result of a query: its first bytes, and the rest on demand."""
 
     def __init__(self, head: bytes, summary: Summary, rest: "Stream | None" = None) -> None:
         self.head = head
@@ -45,7 +36,7 @@ class Answer:
         return self._rest is None
 
     def next_chunk(self) -> bytes:
-        """The next piece of the result, empty at its end."""
+        """The next part of the result, empty at its end."""
         return self._rest.next_chunk() if self._rest else b""
 
     def close(self) -> None:
@@ -60,40 +51,40 @@ class Stream:
         self._release = release
         self._connection = connection
         self._query = query
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self.finished = True
         self._handle = connection.send_query(
             query.text, query.output_format, params=query.parameters
         )
 
-    def begin(self) -> Answer:
-        pieces: list[bytes] = []
+    def begin(self) -> QueryResult:
+        blocks: list[bytes] = []
         size = rows = 0
-        while size < _HOLD_BACK_BYTES:
+        while size < _BUFFER_BYTES:
             block = self._connection.streaming_fetch_result(self._handle)
             if block is None or block.rows_read() == 0:
-                head = b"".join(pieces) or _empty_native(self._connection, self._query)
-                return Answer(head, Summary(result_rows=rows))
-            pieces.append(block.bytes())
-            size += len(pieces[-1])
+                head = b"".join(blocks) or _empty_native(self._connection, self._query)
+                return QueryResult(head, Summary(result_rows=rows))
+            blocks.append(block.bytes())
+            size += len(blocks[-1])
             rows += block.rows_read()
         self.finished = False
-        return Answer(b"".join(pieces), Summary(result_rows=rows), self)
+        return QueryResult(b"".join(blocks), Summary(result_rows=rows), self)
 
     def next_chunk(self) -> bytes:
-        with self._turn, engine_errors():
+        with self._lock, engine_errors():
             if self.finished:
                 return b""
             block = self._connection.streaming_fetch_result(self._handle)
             return block.bytes() if block is not None and block.rows_read() else b""
 
     def close(self) -> None:
-        # The lock waits for a fetch that a cancelled request left running in its thread.
-        with self._turn:
+        # A cancelled request may have left a fetch running in its thread: wait for it.
+        with self._lock:
             if self.finished:
                 return
             self.finished = True
-            # Cancelling one that is at its end is an error.
+            # Cancelling a finished query is an error.
             with suppress(RuntimeError):
                 self._connection.streaming_cancel_query(self._handle)
             self._release(self._connection)
@@ -127,27 +118,27 @@ def prepare(connection: Any, query: Query, readonly: int) -> None:
     if not readonly:
         _set(connection, query.settings)
         return
-    before = query.settings
+    allowed = query.settings
     if readonly == 1:
-        before = {name: value for name, value in before.items() if analyst_may_set(name)}
-    _set(connection, before | {"readonly": str(readonly)})
-    # Once read-only, the engine itself refuses what is left.
-    _set(connection, {name: query.settings[name] for name in query.settings.keys() - before})
+        allowed = {name: value for name, value in allowed.items() if analyst_may_set(name)}
+    _set(connection, allowed | {"readonly": str(readonly)})
+    # Now that it is read-only, the engine itself refuses the others.
+    _set(connection, {name: query.settings[name] for name in query.settings.keys() - allowed})
 
 
-def insert(connection: Any, query: Query) -> Answer:
-    """Through a file, since chdb's own `send_insert` reports success when the engine could not
-    store the rows: on a full disk, or with too many parts."""
+def insert(connection: Any, query: Query) -> QueryResult:
+    """Through a file, since chdb's own `send_insert` reports success even when the engine could not
+    store the rows, as on a full disk or with too many parts."""
     with _as_file(query.data) as path:
         head, settings = query.text[: query.source_position], query.text[query.source_position :]
         source = f" FROM INFILE '{path}' ".encode()
         statement = head + source + settings + b" FORMAT " + (query.input_format or "").encode()
-        return Answer(b"", _summary(connection.query(statement)))
+        return QueryResult(b"", _summary(connection.query(statement)))
 
 
 @contextmanager
 def _as_file(data: bytes) -> Iterator[str]:
-    """The path of a file with these bytes, in memory where the system has such files."""
+    """The path of a file with these bytes, in memory where the system supports it."""
     if hasattr(os, "memfd_create"):
         with os.fdopen(os.memfd_create("insert"), "wb") as file:
             file.write(data)
@@ -160,10 +151,10 @@ def _as_file(data: bytes) -> Iterator[str]:
             yield file.name
 
 
-def select(connection: Any, query: Query) -> Answer:
+def select(connection: Any, query: Query) -> QueryResult:
     result = connection.query(query.text, query.output_format, params=query.parameters)
     body: bytes = result.bytes()
-    return Answer(body or _empty_native(connection, query), _summary(result))
+    return QueryResult(body or _empty_native(connection, query), _summary(result))
 
 
 def _summary(result: Any) -> Summary:
@@ -183,19 +174,19 @@ def can_stream(query: Query) -> bool:
         and query.output_format in _STREAMABLE
         and query.text.lstrip()[:6].upper().startswith((b"SELECT", b"WITH"))
         and "extremes" not in query.settings
-        and not _WHOLE_ONLY.search(query.text)
+        and not _NOT_STREAMABLE.search(query.text)
     )
 
 
 def _empty_native(connection: Any, query: Query) -> bytes:
-    """The block without rows that tells a client the columns; chdb leaves it out."""
+    """The block without rows that lists the columns; chdb leaves it out."""
     if query.output_format != "Native":
         return b""
     statement = b"DESCRIBE TABLE (" + query.text[: query.format_position] + b"\n)"
     try:
         columns = connection.query(statement, "TSVRaw", params=query.parameters).bytes()
     except RuntimeError:
-        return b""  # Not a SELECT, so it has no columns.
+        return b""  # not a SELECT, so it has no columns
     fields = [line.split(b"\t")[:2] for line in columns.splitlines()]
     names = b"".join(_varint_text(name) + _varint_text(kind) for name, kind in fields)
     return _varint(len(fields)) + _varint(0) + names

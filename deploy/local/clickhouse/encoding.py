@@ -11,7 +11,7 @@ import lz4.frame
 
 from .errors import ClickHouseError, TooLarge
 
-# The library clickhouse-connect itself uses and brings along.
+# A dependency of clickhouse-connect.
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
@@ -22,7 +22,7 @@ _OPEN: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
     "lz4": lambda source: cast(IO[bytes], lz4.frame.LZ4FrameFile(source)),
     "zstd": lambda source: cast(IO[bytes], zstd.ZstdFile(source)),
 }
-# Cheapest first: both ends of the connection share one machine's cores.
+# Cheapest first: client and server share one machine's cores.
 PREFERENCE = ("lz4", "zstd", "gzip", "deflate")
 
 
@@ -32,7 +32,7 @@ class Encoder(Protocol):
 
 
 class _Lz4Encoder:
-    """lz4 writes its frame header in a call of its own."""
+    """lz4 writes its frame header in a separate call."""
 
     def __init__(self) -> None:
         self._frame = lz4.frame.LZ4FrameCompressor()
@@ -47,7 +47,7 @@ class _Lz4Encoder:
 
 
 def decode(body: bytes, encoding: str, limit: int) -> bytes:
-    """The plain body; one that is damaged, cut short or unpacks beyond `limit` is refused."""
+    """The decoded body; one that is damaged, truncated or larger than `limit` is refused."""
     if encoding in ("", "identity"):
         return body
     if encoding != "deflate" and encoding not in _OPEN:
@@ -55,9 +55,9 @@ def decode(body: bytes, encoding: str, limit: int) -> bytes:
         raise ClickHouseError.named(89, "UNKNOWN_COMPRESSION_METHOD", message)
     try:
         if encoding == "deflate":
-            unpacker = zlib.decompressobj()
-            plain = unpacker.decompress(body, limit + 1)
-            if not unpacker.eof and len(plain) <= limit:
+            decompressor = zlib.decompressobj()
+            plain = decompressor.decompress(body, limit + 1)
+            if not decompressor.eof and len(plain) <= limit:
                 raise EOFError("the stream ends too early")
         else:
             plain = _OPEN[encoding](io.BytesIO(body)).read(limit + 1)
@@ -70,9 +70,9 @@ def decode(body: bytes, encoding: str, limit: int) -> bytes:
 
 
 def negotiate(accepted: str) -> str | None:
-    """The encoding to answer with, or none when the client offers nothing we have."""
-    offered = {part.partition(";")[0].strip().lower() for part in accepted.split(",")}
-    return next((name for name in PREFERENCE if name in offered), None)
+    """The encoding of the response; none if the client accepts none of ours."""
+    accepts = {part.partition(";")[0].strip().lower() for part in accepted.split(",")}
+    return next((name for name in PREFERENCE if name in accepts), None)
 
 
 def encoder(name: str) -> Encoder:

@@ -1,4 +1,4 @@
-"""chdb, the ClickHouse engine in-process, behind a small class. No HTTP here."""
+"""chdb, the ClickHouse engine in this process, behind a small class without HTTP."""
 
 import os
 import threading
@@ -8,7 +8,7 @@ from typing import Any, TextIO
 from .. import lock
 from .access import refuse_outside_functions
 from .connection import (
-    Answer,
+    QueryResult,
     Stream,
     can_stream,
     engine_errors,
@@ -28,25 +28,25 @@ class FolderUnusable(Exception):
 class Engine:
     """One engine on one folder, for any number of threads.
 
-    Every query gets a connection of its own (0.2 ms): connections of one path share the tables
-    and run in parallel, while settings, parameters and the current database belong to the
-    connection, so nothing of a request can leak into another.
+    Every query gets a new connection (0.2 ms). Connections to one path share the tables and run in
+    parallel, while settings, parameters and the current database belong to a connection, so that
+    requests cannot affect each other.
     """
 
     def __init__(self, path: Path) -> None:
         self._lock_file = _lock_folder(path)
-        # chdb would take a config.xml that happens to lie in the current folder for its own.
+        # chdb would read a config.xml in the current folder.
         os.chdir(path)
-        # Imported here: half a second and 300 MB, not worth it before the folder is ours.
+        # Imported once the folder is locked: it takes half a second and 300 MB.
         from chdb import _chdb
 
         self._connect: Any = _chdb.connect  # type: ignore[attr-defined]
-        # An insert is answered when it is stored: `async_insert` is on by default in this engine.
+        # An insert is stored before the response; `async_insert` is on by default in this engine.
         self._address = f"{path}?async_insert=0"
         self._idle = threading.Condition()
         self._open = 0
         try:
-            # The engine lives as long as any connection does; this one keeps it.
+            # The engine lives as long as one connection is open.
             self._root = self._connect(self._address)
         except RuntimeError as error:
             self._lock_file.close()
@@ -55,18 +55,20 @@ class Engine:
                 f"the engine cannot open {path} ({reason}): repair or empty it, "
                 "or give another --path"
             ) from None
-        self.version = self.ask("SELECT version()")
-        self.timezone = self.ask("SELECT timezone()")
-        names = self.ask("SELECT DISTINCT lower(name) FROM system.table_functions")
+        self.version = self.run_internal("SELECT version()")
+        self.timezone = self.run_internal("SELECT timezone()")
+        names = self.run_internal("SELECT DISTINCT lower(name) FROM system.table_functions")
         self._table_functions = frozenset(names.split("\n"))
-        names = self.ask("SELECT DISTINCT lower(name) FROM system.functions WHERE name ILIKE 'ai%'")
+        names = self.run_internal(
+            "SELECT DISTINCT lower(name) FROM system.functions WHERE name ILIKE 'ai%'"
+        )
         self._outside_functions = frozenset({"file", "python", "eval", *names.split("\n")})
 
     def create_database(self, name: str) -> None:
         self._root.query(f"CREATE DATABASE IF NOT EXISTS {quote_name(name)}")
 
-    def execute(self, query: Query, *, readonly: int = 0) -> Answer:
-        """Run one query. `readonly` as in ClickHouse: 2 allows settings, 1 is the analyst."""
+    def execute(self, query: Query, *, readonly: int = 0) -> QueryResult:
+        """Run one query. `readonly` as in ClickHouse: 1 for the analyst, 2 also allows settings."""
         if readonly == 1:
             self._check_analyst(query)
         elif b";" in query.text.rstrip(b"; \t\r\n"):
@@ -86,17 +88,17 @@ class Engine:
                 if stream is None or stream.finished:
                     self._release(connection)
 
-    def ask(self, question: str) -> str:
-        """The server's own questions and orders; the answer is tab-separated."""
+    def run_internal(self, statement: str) -> str:
+        """A statement of the server itself; the result is tab-separated."""
         connection = self._acquire()
         try:
-            answer: bytes = connection.query(question, "TSVRaw").bytes()
-            return answer.decode().rstrip("\n")
+            result: bytes = connection.query(statement, "TSVRaw").bytes()
+            return result.decode().rstrip("\n")
         finally:
             self._release(connection)
 
     def close(self, timeout: float) -> bool:
-        """Close the engine once the running queries are through; false if they are not."""
+        """Close the engine after the running queries; false if they take longer than `timeout`."""
         with self._idle:
             if not self._idle.wait_for(lambda: self._open == 0, timeout):
                 return False
@@ -125,19 +127,18 @@ class Engine:
             self._idle.notify_all()
 
     def _check_single(self, query: Query) -> None:
-        found = self._root.classify_query(_whole_text(query))
-        if found["statement_count"] > 1:
+        if self._root.classify_query(_full_text(query))["statement_count"] > 1:
             message = "Syntax error (Multi-statements are not allowed)."
             raise ClickHouseError.named(62, "SYNTAX_ERROR", message)
 
     def _check_analyst(self, query: Query) -> None:
         self._check_single(query)
-        found = self._root.classify_query(_whole_text(query))
-        if found["statement_count"] == 1 and found["query_class"].name != "READ_ONLY":
+        query_class = self._root.classify_query(_full_text(query))
+        if query_class["statement_count"] == 1 and query_class["query_class"].name != "READ_ONLY":
             message = "analyst: Cannot execute query in readonly mode."
             raise ClickHouseError.named(164, "READONLY", message)
         text = query.text.decode("utf-8", "replace")
-        # The check below reads text; the parser might read other bytes differently.
+        # The check below needs text; the parser might read other bytes differently.
         if "\ufffd" in text:
             message = "Syntax error: the statement is not UTF-8."
             raise ClickHouseError.named(62, "SYNTAX_ERROR", message)
@@ -171,7 +172,7 @@ def _lock_folder(path: Path) -> TextIO:
         ) from None
 
 
-def _whole_text(query: Query) -> bytes:
+def _full_text(query: Query) -> bytes:
     if query.input_format is None:
         return query.text
     return query.text + b" FORMAT " + query.input_format.encode()

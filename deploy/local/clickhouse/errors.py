@@ -1,51 +1,25 @@
-"""One exception for everything a client may be told, in ClickHouse's own words."""
+"""The error responses, with ClickHouse's codes, names and texts."""
 
 import re
 
 _MESSAGE = re.compile(r"Code: (\d+)\. ")
 
-# As ClickHouse's HTTP handler maps its error codes; what is not listed is a 500.
-_BAD_REQUEST = {
-    6,  # CANNOT_PARSE_TEXT
-    26,  # CANNOT_PARSE_QUOTED_STRING
-    27,  # CANNOT_PARSE_INPUT_ASSERTION_FAILED
-    38,  # CANNOT_PARSE_DATE
-    41,  # CANNOT_PARSE_DATETIME
-    44,  # ILLEGAL_COLUMN
-    53,  # TYPE_MISMATCH
-    62,  # SYNTAX_ERROR
-    69,  # ARGUMENT_OUT_OF_BOUND
-    72,  # CANNOT_PARSE_NUMBER
-    89,  # UNKNOWN_COMPRESSION_METHOD
-    117,  # INCORRECT_DATA
-    271,  # CANNOT_DECOMPRESS
-    376,  # CANNOT_PARSE_UUID
-    456,  # UNKNOWN_QUERY_PARAMETER
-    457,  # BAD_QUERY_PARAMETER
-}
-_NOT_FOUND = {
-    46,  # UNKNOWN_FUNCTION
-    47,  # UNKNOWN_IDENTIFIER
-    50,  # UNKNOWN_TYPE
-    56,  # UNKNOWN_STORAGE
-    60,  # UNKNOWN_TABLE
-    63,  # UNKNOWN_AGGREGATE_FUNCTION
-    73,  # UNKNOWN_FORMAT
-    78,  # UNKNOWN_TYPE_OF_QUERY
-    81,  # UNKNOWN_DATABASE
-    115,  # UNKNOWN_SETTING
-}
-_STATUS = (
-    dict.fromkeys(_BAD_REQUEST, 400)
-    | dict.fromkeys(_NOT_FOUND, 404)
-    | {
-        48: 501,  # NOT_IMPLEMENTED
-        159: 408,  # TIMEOUT_EXCEEDED
-        210: 503,  # NETWORK_ERROR
-        497: 403,  # ACCESS_DENIED
-        516: 403,  # AUTHENTICATION_FAILED
-    }
-)
+# HTTP statuses of ClickHouse's error codes, as in its own server; any other code is a 500.
+_BAD_REQUEST = (
+    6, 26, 27, 38, 41, 72, 376,  # CANNOT_PARSE_: text, string, input, date, time, number, UUID
+    44, 53, 62, 69,  # ILLEGAL_COLUMN, TYPE_MISMATCH, SYNTAX_ERROR, ARGUMENT_OUT_OF_BOUND
+    89, 117, 271,  # UNKNOWN_COMPRESSION_METHOD, INCORRECT_DATA, CANNOT_DECOMPRESS
+    456, 457,  # UNKNOWN_QUERY_PARAMETER, BAD_QUERY_PARAMETER
+)  # fmt: skip
+_NOT_FOUND = (  # UNKNOWN_:
+    46, 47, 50, 56, 60,  # function, identifier, type, storage, table
+    63, 73, 78, 81, 115,  # aggregate function, format, type of query, database, setting
+)  # fmt: skip
+_STATUS = dict.fromkeys(_BAD_REQUEST, 400) | dict.fromkeys(_NOT_FOUND, 404)
+_STATUS[48] = 501  # NOT_IMPLEMENTED
+_STATUS[159] = 408  # TIMEOUT_EXCEEDED
+_STATUS[210] = 503  # NETWORK_ERROR
+_STATUS[497] = _STATUS[516] = 403  # ACCESS_DENIED, AUTHENTICATION_FAILED
 
 UNKNOWN_EXCEPTION = 1002
 
@@ -67,16 +41,16 @@ class ClickHouseError(Exception):
 
     @classmethod
     def from_engine(cls, error: Exception) -> "ClickHouseError":
-        """What chdb raises is a RuntimeError whose text holds `Code: N. DB::Exception: ...`."""
+        """chdb raises a RuntimeError whose text contains `Code: N. DB::Exception: ...`."""
         text = str(error).strip()
-        found = _MESSAGE.search(text)
-        if found is None:
+        match = _MESSAGE.search(text)
+        if match is None:
             return cls.named(UNKNOWN_EXCEPTION, "UNKNOWN_EXCEPTION", text)
-        return cls(int(found[1]), text[found.start() :])
+        return cls(int(match[1]), text[match.start() :])
 
 
 class TooLarge(ClickHouseError):
-    """The body is larger than this server takes."""
+    """The body is larger than this server accepts."""
 
     def __init__(self, limit: int) -> None:
         text = f"Request body is larger than {limit} bytes: send smaller batches"

@@ -1,4 +1,4 @@
-"""ClickHouse's HTTP interface as pure functions: from a request to a `Query` and back."""
+"""ClickHouse's HTTP interface without I/O: from a request to a `Query`, and the summary header."""
 
 import json
 import re
@@ -11,38 +11,17 @@ from . import sql
 from .errors import ClickHouseError
 
 # Parameters of the interface itself; every other one is a setting for the engine.
-# Sessions are accepted and not kept, since each request stands alone, and so are asynchronous
-# inserts, since every insert is stored before it is answered.
-_INTERFACE = frozenset(
-    {
-        "add_http_cors_header",
-        "async_insert",
-        "buffer_size",
-        "cancel_http_readonly_queries_on_client_close",
-        "client_protocol_version",
-        "close_session",
-        "compress",
-        "database",
-        "decompress",
-        "default_format",
-        "enable_http_compression",
-        "http_headers_progress_interval_ms",
-        "http_zlib_compression_level",
-        "password",
-        "query",
-        "query_id",
-        "quota_key",
-        "role",
-        "send_progress_in_http_headers",
-        "session_check",
-        "session_id",
-        "session_timeout",
-        "stacktrace",
-        "user",
-        "wait_end_of_query",
-        "wait_for_async_insert",
-    }
-)
+# Those of sessions and asynchronous inserts are accepted and ignored: requests are independent, and
+# every insert is stored before the response.
+_INTERFACE = {
+    "add_http_cors_header", "async_insert", "buffer_size",
+    "cancel_http_readonly_queries_on_client_close", "client_protocol_version", "close_session",
+    "compress", "database", "decompress", "default_format", "enable_http_compression",
+    "http_headers_progress_interval_ms", "http_zlib_compression_level", "password", "query",
+    "query_id", "quota_key", "role", "send_progress_in_http_headers", "session_check",
+    "session_id", "session_timeout", "stacktrace", "user", "wait_end_of_query",
+    "wait_for_async_insert",
+}  # fmt: skip
 _SETTING_NAME = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
 _PARAMETER = "param_"
 # For statements, not the rows of an insert. The engine's own limit, `max_query_size`, is 256 KiB
@@ -58,26 +37,22 @@ _CONTENT_TYPES = {
     "JSONCompact": "application/json; charset=UTF-8",
     "JSONEachRow": "application/x-ndjson; charset=UTF-8",
     "JSONCompactEachRow": "application/x-ndjson; charset=UTF-8",
-    "Arrow": "application/octet-stream",
-    "ArrowStream": "application/octet-stream",
-    "Native": "application/octet-stream",
-    "Parquet": "application/octet-stream",
-    "RowBinary": "application/octet-stream",
-    "RowBinaryWithNamesAndTypes": "application/octet-stream",
+    **dict.fromkeys(("Arrow", "ArrowStream", "Native", "Parquet"), "application/octet-stream"),
+    **dict.fromkeys(("RowBinary", "RowBinaryWithNamesAndTypes"), "application/octet-stream"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One statement with all that it depends on."""
+    """One statement with its formats, settings and parameters."""
 
     text: bytes
     output_format: str = "TabSeparated"
-    # Where a closing FORMAT clause begins in the text; its end when there is none.
+    # Start of the final FORMAT clause in the text; the text's end if there is none.
     format_position: int = 0
-    # Set for an INSERT that carries rows; then `text` ends where they would begin.
+    # Set for an INSERT with rows; then `text` ends where they would start.
     input_format: str | None = None
-    # Where that statement would name a file to read them from.
+    # Where that statement would name a file with the rows.
     source_position: int = 0
     data: bytes = b""
     database: str | None = None
@@ -102,21 +77,21 @@ class Summary:
     elapsed_ns: int = 0
 
     def to_header(self) -> str:
-        # Strings, since these are 64 bit numbers and JavaScript's are not.
+        # As strings: JavaScript's numbers do not have 64 bits.
         return json.dumps({name: str(getattr(self, name)) for name in self.__slots__})
 
 
 def parse_query(
     params: Sequence[tuple[str, str]], headers: Mapping[str, str], body: bytes
 ) -> Query | None:
-    """The query of a request; none when it asks nothing at all."""
+    """The query of a request; none if it is empty."""
     values = dict(params)
     if headers.get("content-type", "").startswith("multipart/form-data"):
         values |= _form_fields(headers["content-type"], body)
         body = b""
     for name in ("compress", "decompress"):
         if _truthy(values.get(name, "0")):
-            message = f"{name}=1 is not served here: use Accept-Encoding or Content-Encoding."
+            message = f"{name}=1 is not supported: use Accept-Encoding or Content-Encoding."
             raise ClickHouseError.named(48, "NOT_IMPLEMENTED", message)
     parameters = {
         name.removeprefix(_PARAMETER): value
@@ -125,7 +100,7 @@ def parse_query(
     }
     in_url = values.get("query", "").encode("utf-8", "surrogateescape")
     head = _insert_head(in_url or body, parameters)
-    # Without rows of its own, a statement is the URL's query and the body as one text.
+    # A statement without rows may be split between URL and body.
     text = in_url + b"\n" + body if in_url and body and head is None else in_url or body
     if not text.strip():
         return None
@@ -154,7 +129,7 @@ def parse_query(
         message = f"Syntax error: Max query size exceeded ({_MAX_STATEMENT_BYTES} bytes)."
         raise ClickHouseError.named(62, "SYNTAX_ERROR", message)
     if b"\0" in text:
-        # The engine would silently take what stands before it for the whole statement.
+        # The engine would silently ignore everything after it.
         message = "Syntax error: a zero byte in the statement, write it as \\0."
         raise ClickHouseError.named(62, "SYNTAX_ERROR", message)
     if sql.writes_outfile(text):
@@ -168,7 +143,7 @@ def parse_query(
 
 def _insert_head(text: bytes, parameters: Mapping[str, str]) -> sql.InsertHead | None:
     head = sql.insert_head(text)
-    # The engine fills in parameters only in a whole statement.
+    # The engine replaces parameters only in a complete statement.
     return None if head and head.format == "Values" and parameters else head
 
 
@@ -186,7 +161,7 @@ def _settings(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def _form_fields(content_type: str, body: bytes) -> dict[str, str]:
-    """The text fields of a form: how clickhouse-connect sends long parameters."""
+    """The text fields of a form, in which clickhouse-connect sends long parameters."""
     head = b"Content-Type: " + content_type.encode() + b"\r\n\r\n"
     message = BytesParser(policy=policy.HTTP).parsebytes(head + body)
     if not message.is_multipart():
@@ -195,7 +170,7 @@ def _form_fields(content_type: str, body: bytes) -> dict[str, str]:
     for part in message.iter_parts():
         name = part.get_param("name", header="content-disposition")
         if part.get_filename() is not None or not isinstance(name, str):
-            reason = "External data tables are not served here: insert into a table first."
+            reason = "External data tables are not supported: insert into a table first."
             raise ClickHouseError.named(48, "NOT_IMPLEMENTED", reason)
         payload = part.get_payload(decode=True)
         text = payload if isinstance(payload, bytes) else b""

@@ -1,12 +1,12 @@
-"""Just enough of ClickHouse's lexer to split an INSERT from its data and find the FORMAT."""
+"""The part of ClickHouse's lexer that splits an INSERT from its data and finds the FORMAT."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-# What is never closed runs to the end, as a second try from every such start would take
-# quadratic time.
+# An unclosed token runs to the end: retrying after each of its characters would take quadratic
+# time.
 _TOKEN = re.compile(
     rb"""
       (?P<blank>\s+|--[^\n]*|\#[\ !][^\n]*|/\*.*?(?:\*/|\Z))
@@ -23,7 +23,7 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token outside all brackets; `word` is upper case and empty for what is not a word."""
+    """A token outside all brackets; `word` is upper case, and empty if the token is not a word."""
 
     word: bytes
     start: int
@@ -32,9 +32,9 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class InsertHead:
-    """`INSERT INTO t (a, b)` without its data: where the statement ends, and the data begins.
+    """`INSERT INTO t (a, b)` without its data.
 
-    A source of the data (`FROM INFILE`) would have its place before the settings.
+    `source_position` is where `FROM INFILE` would stand: before the settings.
     """
 
     source_position: int
@@ -45,19 +45,19 @@ class InsertHead:
 
 def outer_tokens(sql: bytes) -> Iterator[Token]:
     depth = 0
-    for found in _TOKEN.finditer(sql):
-        kind = found.lastgroup
+    for match in _TOKEN.finditer(sql):
+        kind = match.lastgroup
         if kind == "open":
             depth += 1
         elif kind == "close":
             depth -= 1
         elif kind != "blank" and depth == 0:
-            word = found[0].upper() if kind == "word" else b""
-            yield Token(word, found.start(), found.end())
+            word = match[0].upper() if kind == "word" else b""
+            yield Token(word, match.start(), match.end())
 
 
 def insert_head(sql: bytes) -> InsertHead | None:
-    """Where an INSERT's own data begins; none for statements that carry no data."""
+    """None for statements without data."""
     tokens = outer_tokens(sql)
     first = next(tokens, None)
     if first is None or first.word != b"INSERT":
@@ -66,7 +66,7 @@ def insert_head(sql: bytes) -> InsertHead | None:
     settings_start: int | None = None
     for token in tokens:
         if not target_seen:
-            # The table may be called anything, `values` and `format` included.
+            # The table may have any name, even `values` or `format`.
             target_seen = token.word not in (b"INTO", b"TABLE", b"FUNCTION")
         elif token.word == b"SETTINGS" and settings_start is None:
             settings_start = token.start
@@ -99,15 +99,15 @@ def _data_start(sql: bytes, position: int) -> int:
 
 
 def output_format(sql: bytes) -> tuple[str, int] | None:
-    """The name and position of a closing `FORMAT x` clause, if the statement has one."""
+    """The name and position of a final `FORMAT x` clause, if the statement has one."""
     tokens = list(outer_tokens(sql))
-    found: tuple[str, int] | None = None
+    last: tuple[str, int] | None = None
     for clause, name, after in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
         if clause.word == b"FORMAT" and name.word:
-            mark = sql[after.start : after.start + 1] if after else b";"
-            if mark == b";" or (after and after.word == b"SETTINGS"):
-                found = sql[name.start : name.end].decode(), clause.start
-    return found
+            next_character = sql[after.start : after.start + 1] if after else b";"
+            if next_character == b";" or (after and after.word == b"SETTINGS"):
+                last = sql[name.start : name.end].decode(), clause.start
+    return last
 
 
 def writes_outfile(sql: bytes) -> bool:

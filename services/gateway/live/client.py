@@ -1,53 +1,50 @@
-"""One who watches: what it weighs, and the messages it has still to be sent."""
+"""One WebSocket client: its weights, and the messages that are to be sent to it."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import math
 
-from services.gateway.ranking import Weights
+from pydantic import ValidationError
 
-# Eight seconds of updates: who is further behind does not read.
-KEPT_MESSAGES = 16
+from services.gateway.analysis.ranking import Weights
+from services.gateway.live.schemas import WeightsMessage
+
+# Eight seconds of updates; a client that is further behind is disconnected.
+QUEUED_MESSAGES = 16
 LONGEST_MESSAGE = 1000
-HEAVIEST = 100.0
 
 
 class Client:
     def __init__(self) -> None:
         self.weights = Weights()
-        self.fresh = True  # is owed a snapshot
-        self.overrun = asyncio.Event()
-        self._messages: asyncio.Queue[str] = asyncio.Queue(KEPT_MESSAGES)
+        self.needs_snapshot = True
+        self.too_slow = asyncio.Event()
+        self._messages: asyncio.Queue[str] = asyncio.Queue(QUEUED_MESSAGES)
 
     def offer(self, text: str) -> None:
-        """Queue a message; a client that does not read is marked, and gets no more."""
+        """Queue a message; when the queue is full the client is too slow and gets no more."""
         try:
             self._messages.put_nowait(text)
         except asyncio.QueueFull:
-            self.overrun.set()
+            self.too_slow.set()
 
     async def next(self) -> str:
         return await self._messages.get()
 
-    def hear(self, text: str) -> None:
-        """What a client says. Weights change its ranking; anything else is ignored."""
+    def receive(self, text: str) -> None:
+        """New weights change the client's ranking; other messages are ignored."""
         weights = read_weights(text)
         if weights is not None and weights != self.weights:
             self.weights = weights
-            self.fresh = True
+            self.needs_snapshot = True
 
 
 def read_weights(text: str) -> Weights | None:
     if len(text) > LONGEST_MESSAGE:
         return None
     try:
-        said = json.loads(text)
-        if said["type"] != "weights":
-            return None
-        given = [float(said.get(name, 0)) for name in ("time", "energy", "cost")]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+        message = WeightsMessage.model_validate_json(text)
+    except ValidationError:
         return None
-    sane = all(math.isfinite(value) and 0 <= value <= HEAVIEST for value in given)
-    return Weights(*given) if sane and sum(given) > 0 else None
+    weights = Weights(message.time, message.energy, message.cost)
+    return weights if message.time + message.energy + message.cost > 0 else None

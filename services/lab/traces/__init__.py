@@ -1,6 +1,6 @@
-"""Traces: workloads that were recorded elsewhere, read as tasks.
+"""Traces: recorded workloads, read as tasks.
 
-A file goes through in blocks, so that one larger than memory works: `lines` cuts it, `delimited`,
-`swf`, `wfcommons` and `parquet` make columns of it, `translate` turns those into tasks by the rules
-of `mapping`, and `report` keeps account of what was skipped or mended on the way.
+A file is read in blocks, so it may be larger than memory: `formats` turns it into columns,
+`to_tasks` turns columns into tasks by the rules of `mapping`, and `problem_report` counts the lines
+that were skipped or adjusted.
 """

@@ -1,21 +1,21 @@
-"""A trace as our own CSV or Parquet. Under its name the file is there whole, or not at all."""
+"""Writes a trace as our own CSV or Parquet file; an incomplete file is never left behind."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet as arrow_parquet
 
-from services.lab.traces.delimited import SEPARATOR
-from services.lab.traces.report import TraceError
+from services.lab.atomic_write import replace_file
+from services.lab.traces.formats.delimited import SEPARATOR
+from services.lab.traces.problem_report import TraceError
 from services.lab.traces.trace import Trace
-from services.lab.writing import replacing
-from shared.batches import TASKS, task_rows
-from shared.tasks import Tasks
+from shared.domain.tasks import Tasks
+from shared.messages.batches import TASKS, task_rows
 
 AS_TEXT = TASKS.set(TASKS.get_field_index("dependencies"), pa.field("dependencies", pa.string()))
 
@@ -26,10 +26,10 @@ class Writer(Protocol):
 
 
 def convert(trace: Trace, target: Path, each: Callable[[Tasks], None]) -> int:
-    """Write all tasks; `each` sees every batch. Returns how many there were."""
+    """Write all tasks and return their number; `each` is called with every batch."""
     check_target(trace.path, target)
     try:
-        with replacing(target) as part:
+        with replace_file(target) as part:
             return _write(trace, part, target.suffix, each)
     except OSError as error:
         raise TraceError(f"{target}: cannot be written: {error.strerror}") from None
@@ -57,17 +57,16 @@ def check_target(source: Path, target: Path) -> None:
 
 
 def _writer(part: Path, suffix: str) -> Writer:
-    made: Any
+    writer: Any
     if suffix == ".parquet":
-        made = arrow_parquet.ParquetWriter(part, TASKS, compression="zstd")
+        writer = arrow_parquet.ParquetWriter(part, TASKS, compression="zstd")
     else:
         options = arrow_csv.WriteOptions(quoting_style="none", quoting_header="none")
-        made = arrow_csv.CSVWriter(part, AS_TEXT, write_options=options)
-    writer: Writer = made
-    return writer
+        writer = arrow_csv.CSVWriter(part, AS_TEXT, write_options=options)
+    return cast(Writer, writer)
 
 
 def _texts(rows: pa.RecordBatch) -> pa.RecordBatch:
     lists = rows.column("dependencies").to_pylist()
-    texts = pa.array([SEPARATOR.join(map(str, found)) for found in lists], pa.string())
+    texts = pa.array([SEPARATOR.join(map(str, ids)) for ids in lists], pa.string())
     return pa.RecordBatch.from_arrays([*rows.columns[:-1], texts], schema=AS_TEXT)

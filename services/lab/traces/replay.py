@@ -1,8 +1,8 @@
-"""A trace streamed into a run of a running arena, each task once.
+"""Streams a trace into a run of a running arena, each task exactly once.
 
-The run's stream numbers the tasks, so its next task id is how many of the file's valid tasks it
-has. Whatever is lost on the way, an answer, this process or the arena, the stream says where to go
-on; nothing is kept here.
+The run's stream numbers the tasks, so its next task id is the number of valid tasks of the file
+that it has. After a lost response or a restart of either side, the replay resumes from there; it
+keeps no state of its own.
 """
 
 from __future__ import annotations
@@ -11,37 +11,38 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from services.lab.traces.mapping import Mapping
-from services.lab.traces.report import TraceError
+from services.lab.traces.problem_report import TraceError
 from services.lab.traces.trace import Trace
-from shared.batches import task_rows
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Tasks, take
 from shared.errors import ArenaError, Unavailable
-from shared.gateway import Gateway, Refused
-from shared.spec import RunSpec
-from shared.tasks import Tasks, take
+from shared.messages.batches import task_rows
+from shared.runtime.gateway_client import GatewayClient, Refused
 
 REQUEST_TASKS = 10_000  # some hundred kB; the gateway takes 2 MB
-# At a slow pace tasks go out this often.
+# At a slow pace tasks are sent this often.
 TICK_SECONDS = 0.1
-# An arena that is being restarted is waited for, this long.
-PATIENCE_SECONDS = 60.0
-AWAY_SECONDS = 0.5  # between two attempts then
+# How long to retry while the arena is restarting.
+RETRY_FOR_SECONDS = 60.0
+RETRY_SECONDS = 0.5
 PAUSED, TOO_MANY, CONFLICT = 423, 429, 409
-LATER = (PAUSED, TOO_MANY, 502, 503, 504)
+RETRIED = (PAUSED, TOO_MANY, 502, 503, 504)
 
 FINGERPRINT_BYTES = 1 << 16
 
 
 class ReplayError(ArenaError):
-    """The trace and the run do not belong together, or the run takes no more."""
+    """The trace and the run do not match, or the run accepts no more tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a replay stands; `waiting` says for what, when it waits."""
+    """The progress of a replay; `waiting` is the reason while it waits."""
 
     run: str
     next_task: int
@@ -52,22 +53,22 @@ Watcher = Callable[[Progress], None]
 
 
 def fingerprint(path: Path, format: str, mapping: Mapping, limit: int | None) -> str:
-    """What decides which tasks a file gives: a run must go on with the same."""
+    """Identifies the tasks of a file: a run can only be resumed with the same."""
     try:
         with path.open("rb") as file:
             start = file.read(FINGERPRINT_BYTES)
         size = path.stat().st_size
     except OSError as error:
         raise TraceError(f"{path}: cannot be read: {error.strerror}") from None
-    said = f"{format}\n{mapping.model_dump_json()}\n{limit}\n{size}\n"
-    return hashlib.sha256(said.encode() + start).hexdigest()[:8]
+    options = f"{format}\n{mapping.model_dump_json()}\n{limit}\n{size}\n"
+    return hashlib.sha256(options.encode() + start).hexdigest()[:8]
 
 
 def run_spec(data: dict[str, Any], path: Path, mark: str) -> dict[str, Any]:
-    """A person's spec as that of a run which takes this trace."""
+    """The user's spec as that of a run which takes this trace."""
     data = dict(data)
     if data.pop("tasks", None) is not None:
-        raise ReplayError("tasks: the trace says how many there are; use --limit for fewer")
+        raise ReplayError("tasks: the trace determines the number; use --limit for fewer")
     label = str(data.get("name") or path.name)
     data["name"] = f"{label[:80]} #{mark}"
     data["workload"] = {**(data.get("workload") or {}), "source": "submitted"}
@@ -75,14 +76,14 @@ def run_spec(data: dict[str, Any], path: Path, mark: str) -> dict[str, Any]:
 
 
 def check_resumed(record: dict[str, Any], mark: str) -> int:
-    """The next task of a run that is to go on with this trace."""
+    """The next task of a run that is resumed with this trace."""
     run, spec = record["run"], record["spec"]
     if spec["workload"].get("source") != "submitted":
-        raise ReplayError(f"run {run} generates its tasks: it was not started by a replay")
+        raise ReplayError(f"run {run} generates its own tasks: it was not started by a replay")
     if not record["name"].endswith(f"#{mark}"):
         raise ReplayError(
             f"run {run} ({record['name']}) was started from another file, --format, --mapping or "
-            "--limit: give the same again"
+            "--limit: use the same again"
         )
     if record["state"] == "stopped":
         raise ReplayError(f"run {run} was stopped")
@@ -92,7 +93,7 @@ def check_resumed(record: dict[str, Any], mark: str) -> int:
 class Replay:
     def __init__(
         self,
-        gateway: Gateway,
+        gateway: GatewayClient,
         run: str,
         *,
         pace: float | None,
@@ -105,7 +106,7 @@ class Replay:
         self.next_task = 0
 
     def send(self, batches: Iterator[Tasks], start: int = 0) -> None:
-        """Send what the run does not have yet, up to the end of the trace."""
+        """Send the tasks that the run does not have yet."""
         self.next_task = start
         began = time.monotonic()
         end = 0
@@ -133,25 +134,25 @@ class Replay:
             time.sleep(max(due - time.monotonic(), 0.0))
 
     def _send(self, piece: Tasks, last: bool) -> None:
-        """Until the run has it, or a part of it: `next_task` says how much."""
+        """Retry until the run has the tasks or a part of them: `next_task` is updated."""
         rows = task_rows(piece)
-        patient_until = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + RETRY_FOR_SECONDS
         while True:
             try:
-                answer = self._gateway.submit(self._run, rows, last=last)
-                self.next_task = answer["next_task"]
+                response = self._gateway.submit(self._run, rows, last=last)
+                self.next_task = response["next_task"]
                 return
             except Refused as refused:
                 if refused.status == CONFLICT:
-                    self._find_place(refused)
+                    self._resume_after_conflict(refused)
                     return
-                if refused.status not in LATER:
+                if refused.status not in RETRIED:
                     raise
-                if refused.status in (PAUSED, TOO_MANY):  # it lives, and may take its time
-                    patient_until = time.monotonic() + PATIENCE_SECONDS
-                self._wait(str(refused), refused.retry_after, patient_until, refused)
-            except Unavailable as away:
-                self._wait("the arena does not answer", AWAY_SECONDS, patient_until, away)
+                if refused.status in (PAUSED, TOO_MANY):  # the arena is up
+                    deadline = time.monotonic() + RETRY_FOR_SECONDS
+                self._wait(str(refused), refused.retry_after, deadline, refused)
+            except Unavailable as error:
+                self._wait("the arena does not answer", RETRY_SECONDS, deadline, error)
 
     def _wait(self, why: str, seconds: float, until: float, error: ArenaError) -> None:
         if time.monotonic() > until:
@@ -159,18 +160,18 @@ class Replay:
         self._watch(Progress(self._run, self.next_task, why))
         time.sleep(seconds)
 
-    def _find_place(self, refused: Refused) -> None:
-        """These tasks were not next: some are there already, from an answer that was lost."""
-        place = refused.next_task
-        if place is None:
-            # It takes no more. That is well if it has completed, which it does only with all.
+    def _resume_after_conflict(self, refused: Refused) -> None:
+        """The run already has some of these tasks: the response to them was lost."""
+        next_task = refused.next_task
+        if next_task is None:
+            # The run accepts no more tasks. It completes only when it has all of them.
             record = self._gateway.get(f"/api/runs/{self._run}")
-            place = record["tasks"] if record["state"] == "completed" else None
-        if place is None:
+            next_task = record["tasks"] if record["state"] == "completed" else None
+        if next_task is None:
             raise refused
-        if place <= self.next_task:
-            raise ReplayError(f"{refused}: somebody else feeds the run, or it lost tasks")
-        self.next_task = place
+        if next_task <= self.next_task:
+            raise ReplayError(f"{refused}: another client submits to this run, or it lost tasks")
+        self.next_task = next_task
 
 
 def limited(batches: Iterator[Tasks], limit: int | None) -> Iterator[Tasks]:
@@ -184,17 +185,9 @@ def limited(batches: Iterator[Tasks], limit: int | None) -> Iterator[Tasks]:
 
 
 def first_and_rest(trace: Trace, limit: int | None) -> Iterator[Tasks]:
-    """The batches, once it is sure that there is a task: a run without one would never end."""
+    """The batches; a trace without tasks is an error now, before a run is started for it."""
     batches = limited(trace.batches(), limit)
-    first = next(batches, None)
-    if first is None:
-        raise TraceError(f"{trace.path}: no line of it is a task")
-
-    def chained() -> Iterator[Tasks]:
-        yield first
-        yield from batches
-
-    return chained()
+    return chain([next(batches)], batches)
 
 
 def _with_last(batches: Iterator[Tasks]) -> Iterator[tuple[Tasks, bool]]:

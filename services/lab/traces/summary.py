@@ -1,4 +1,4 @@
-"""What is in a trace, while it streams by: distributions, arrivals, dependencies, provenance."""
+"""Statistics of a trace, in constant memory: distributions, arrivals, dependencies, columns."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from services.lab.traces.trace import Trace
-from shared.physics import cpu_seconds
-from shared.spec import RunSpec
-from shared.tasks import Floats, Tasks
+from shared.domain.physics import cpu_seconds
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Floats, Tasks
 
-SAMPLE = 100_000  # values that a distribution keeps; up to so many it is exact
+SAMPLE = 100_000  # values kept by a distribution; up to this many it is exact
 
-# A rule's field, and the task's column that it makes.
-MAKES = {
+# The task column that each field of the rules sets.
+TASK_COLUMN = {
     "size": "size",
     "seconds": "size",
     "intensity": "compute_intensity",
@@ -24,7 +24,7 @@ MAKES = {
 
 
 class Distribution:
-    """Least and greatest exactly, quantiles from a uniform sample (a reservoir)."""
+    """Exact minimum and maximum, quantiles from a uniform sample (reservoir sampling)."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -82,7 +82,7 @@ class Summary:
         self._most_parents = max([self._most_parents, *counts])
 
     def described(self) -> dict[str, Any]:
-        """For programs; `hybrid trace inspect` shows the same to people."""
+        """The JSON of `hybrid trace inspect`."""
         trace, report = self._trace, self._trace.report
         span = self._clock - (self._first or 0.0)
         return {
@@ -90,7 +90,7 @@ class Summary:
             "format": trace.format,
             "tasks": self._tasks,
             "columns": self._columns(),
-            "distributions": {name: found.described() for name, found in self._values.items()},
+            "distributions": {name: values.described() for name, values in self._values.items()},
             "distributions_exact": self._tasks <= SAMPLE,
             "arrivals": {"span_s": span, "per_s": self._tasks / span if span else None},
             "dependencies": {
@@ -99,22 +99,22 @@ class Summary:
                 "most_parents": self._most_parents,
             },
             "skipped": dict(report.skipped.most_common()),
-            "mended": dict(report.adjusted.most_common()),
+            "adjusted": dict(report.adjusted.most_common()),
             "notes": report.notes,
         }
 
     def _columns(self) -> list[dict[str, Any]]:
-        found = []
+        columns = []
         for name, rule in self._trace.rules.fields().items():
             used = self._trace.translator.substituted[name]
-            found.append(
+            columns.append(
                 {
-                    "task": MAKES[name],
-                    "from": rule.formula() + (" (physics turned round)" * (name == "seconds")),
+                    "task": TASK_COLUMN[name],
+                    "from": rule.formula() + (" (inverted physics)" * (name == "seconds")),
                     "proxy": rule.proxy,
                     "note": rule.note,
                     "not_given": used.otherwise,
                     "limited": used.limited,
                 }
             )
-        return found
+        return columns

@@ -1,19 +1,19 @@
-"""A trace file, opened: which format it is, and its tasks in batches."""
+"""A trace file: detects its format and reads its tasks in batches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from services.lab.traces import delimited, parquet, swf, wfcommons
-from services.lab.traces.columns import Rows
-from services.lab.traces.lines import Source
+from services.lab.traces.column_rules import Inversion, SwfRules
+from services.lab.traces.formats import delimited, parquet, swf, wfcommons
+from services.lab.traces.formats.text_blocks import Source
+from services.lab.traces.formats.text_columns import Rows
 from services.lab.traces.mapping import Mapping
-from services.lab.traces.report import Report, TraceError
-from services.lab.traces.rules import Inversion, SwfRules
-from services.lab.traces.translate import Translator
-from shared.spec import Physics
-from shared.tasks import Tasks
+from services.lab.traces.problem_report import Report, TraceError
+from services.lab.traces.to_tasks import Translator
+from shared.domain.spec import Physics
+from shared.domain.tasks import Tasks
 
 FORMATS = {
     "csv": "our CSV, the columns of a task",
@@ -23,7 +23,7 @@ FORMATS = {
     "wfcommons": "WfCommons JSON (WfFormat)",
 }
 
-LOOKED_AT = 65_536  # bytes that tell the format
+DETECT_BYTES = 65_536
 
 
 class Trace:
@@ -47,13 +47,13 @@ class Trace:
 
     @property
     def progress(self) -> float:
-        """The share of the file that is read."""
+        """The share of the file that has been read."""
         if self._source is None or not self._source.total:
             return 0.0
         return self._source.position / self._source.total
 
     def batches(self) -> Iterator[Tasks]:
-        """All tasks, numbered from 0; a batch has some thousands."""
+        """All tasks, numbered from 0, in batches of some thousands. No task at all is an error."""
         try:
             for rows in self._rows():
                 tasks = self.translator.tasks(rows)
@@ -61,8 +61,17 @@ class Trace:
                 if len(tasks):
                     yield tasks
             self.report.flush()
+            if self.translator.next_task == 0:
+                raise TraceError(f"no tasks in this trace{self._why_empty()}")
         except TraceError as error:
             raise TraceError(f"{self.path}: {error}") from None
+
+    def _why_empty(self) -> str:
+        unit, skipped = self.report.unit, self.report.skipped
+        if not skipped:
+            return f": it has no {unit}s to read"
+        ((reason, count),) = skipped.most_common(1)
+        return f": {skipped.total():,} {unit}s skipped, {count:,} of them for: {reason}"
 
     def _rows(self) -> Iterator[Rows]:
         if self.format == "parquet":
@@ -87,7 +96,7 @@ def inversion(physics: Physics) -> Inversion:
 
 
 def detect(path: Path) -> str:
-    """By the content, since names such as trace.txt.gz say little."""
+    """The format by content; file names such as trace.txt.gz are not reliable."""
     try:
         return _detected(path)
     except TraceError as error:
@@ -96,7 +105,7 @@ def detect(path: Path) -> str:
 
 def _detected(path: Path) -> str:
     with Source(path) as source:
-        data = source.read(LOOKED_AT)
+        data = source.read(DETECT_BYTES)
     if data.startswith(parquet.MAGIC):
         return "parquet"
     if data.lstrip().startswith(b"{"):
@@ -112,10 +121,10 @@ def _detected(path: Path) -> str:
     if not data.strip():
         raise TraceError("the file is empty")
     if name.endswith(".csv"):
-        # Ours, it seems: what its header lacks is said when it is read.
+        # Probably ours: missing columns are reported when it is read.
         return "csv"
-    known = "; ".join(f"{name}: {what}" for name, what in FORMATS.items())
-    raise TraceError(f"cannot tell the format; say it with --format ({known})")
+    known = "; ".join(f"{name}: {text}" for name, text in FORMATS.items())
+    raise TraceError(f"unknown format; set it with --format ({known})")
 
 
 def _looks_like_swf(data: bytes) -> bool:

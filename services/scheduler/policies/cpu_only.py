@@ -1,12 +1,12 @@
 import numpy as np
 
 from services.scheduler.policy import Policy
-from shared.spec import RunSpec
-from shared.tasks import Decisions, Tasks
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Decisions, Tasks
 
 
 class CpuOnly(Policy):
-    """Everything on the CPU. The cheapest; right for small tasks that move much data."""
+    """Runs every task on the CPU."""
 
     name = "cpu_only"
 

@@ -1,12 +1,12 @@
 import numpy as np
 
 from services.scheduler.policy import Policy
-from shared.spec import RunSpec
-from shared.tasks import Decisions, Tasks
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Decisions, Tasks
 
 
 class GpuOnly(Policy):
-    """Everything on a GPU. Right for large, intense tasks; pays the transfer on all others."""
+    """Runs every task on a GPU."""
 
     name = "gpu_only"
 

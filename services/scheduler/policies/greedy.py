@@ -1,14 +1,10 @@
 from services.scheduler.policy import Policy
-from shared.spec import RunSpec
-from shared.tasks import Decisions, Tasks
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Decisions, Tasks
 
 
 class Greedy(Policy):
-    """The share of a task on the GPU is its compute intensity.
-
-    Strong where intensity alone decides; loses on tasks that compute much but move even more data,
-    because it does not look at memory.
-    """
+    """A task's GPU share is its compute intensity; memory is ignored."""
 
     name = "greedy"
 

@@ -2,27 +2,25 @@ from typing import Any
 
 import numpy as np
 
-from services.scheduler.learned import LearnedPolicy
-from shared.features import FOREST_FEATURES
-from shared.forest import open_model, predict, shares
-from shared.models import FOREST
-from shared.spec import RunSpec
-from shared.tasks import Decisions, Tasks
+from services.scheduler.learned_policy import LearnedPolicy
+from shared.domain.features import FOREST_FEATURES
+from shared.domain.schedulers import FOREST
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Decisions, Tasks
+from shared.messages.forest_model import open_model, predict, shares
 
 
 class HybridMl(LearnedPolicy):
-    """A random forest that imitates the Oracle's share, retrained while the stream flows.
+    """A random forest that imitates the Oracle's share, retrained during the run.
 
-    Wins wherever tasks like the present ones were seen before; loses for a moment when the workload
-    changes, until it is retrained. A task that is nearly whole on one device goes there as a whole,
-    so that it waits in one queue only. The GPUs of a cluster are alike, so the weighted time and
-    energy of a share is the same on each of them: they take turns by task id.
+    Strong on tasks like those it was fitted on; after the workload changes it is worse until it is
+    retrained. The GPUs are identical, so they are used in rotation by task id.
     """
 
-    name = "hybrid_ml"
+    name = FOREST
     learner = FOREST
 
-    def open(self, body: bytes) -> Any:
+    def load_model(self, body: bytes) -> Any:
         model = open_model(body)
         predict(model, np.ones((1, len(FOREST_FEATURES)), np.float32))
         return model

@@ -1,17 +1,18 @@
 from services.scheduler.policy import Policy
-from shared.physics import fastest_share
-from shared.spec import RunSpec
-from shared.tasks import Decisions, Tasks
+from shared.domain.physics import fastest_share
+from shared.domain.schedulers import ORACLE
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Decisions, Tasks
 
 
 class Oracle(Policy):
-    """Tries every share and takes the one with the least execution time.
+    """The GPU share with the least execution time, from the physics itself.
 
-    The floor of execution time per task: nobody beats it there. It knows nothing of queues, so it
-    may be beaten on makespan and waiting.
+    No scheduler has a lower execution time per task. It ignores queues, so others can have a
+    shorter makespan or wait.
     """
 
-    name = "oracle"
+    name = ORACLE
 
     def decide(self, tasks: Tasks, spec: RunSpec) -> Decisions:
         return Decisions(gpu_fraction=fastest_share(tasks, spec))

@@ -1,17 +1,13 @@
 import numpy as np
 
 from services.scheduler.policy import Policy
-from shared.draws import uniform
-from shared.spec import RunSpec
-from shared.tasks import Decisions, Tasks
+from shared.domain.random_numbers import uniform
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Decisions, Tasks
 
 
 class Random(Policy):
-    """A share drawn evenly from 0..1.
-
-    The draw is a hash of (seed, task id), so that every replica, and every restart, draws the same.
-    Beats a rule only where the rule is wrong.
-    """
+    """A uniform random GPU share, hashed from (seed, task id) so that all replicas agree."""
 
     name = "random"
 

@@ -1,16 +1,12 @@
 import numpy as np
 
 from services.scheduler.policy import Policy
-from shared.spec import RunSpec
-from shared.tasks import Decisions, Tasks
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Decisions, Tasks
 
 
 class RoundRobin(Policy):
-    """Half of every even task on a GPU, odd tasks wholly on the CPU.
-
-    Wins nothing by insight; it is the baseline that looks at no task at all. Loses wherever the
-    tasks differ, that is, always.
-    """
+    """Half of each even task on a GPU, odd tasks on the CPU: the baseline that ignores the task."""
 
     name = "round_robin"
 

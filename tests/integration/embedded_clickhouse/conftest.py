@@ -1,4 +1,4 @@
-"""A server for these tests, and who asks it."""
+"""A server for these tests, and its clients."""
 
 import itertools
 from collections.abc import Iterator

@@ -1,8 +1,7 @@
-"""Queries of clients that know only a ClickHouse server, and their parameters."""
+"""Queries, parameters and settings, with the usual ClickHouse clients."""
 
 import http.client
 import socket
-import time
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
@@ -12,7 +11,11 @@ from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import DatabaseError, StreamFailureError
 
 from tests.integration.clickhouse_server import WRITER_PASSWORD, Server
-from tests.integration.embedded_clickhouse.asking import curl, refused, rows
+from tests.integration.embedded_clickhouse.requests import curl, error_code, rows
+from tests.waiting import PATIENCE, until
+
+TEXTS = ["it's", 'a "b" `c`', "back\\slash\\n", "tab\tline\nend\r", "é☃😀", "", "{x:Int32}"]
+TEXTS.append("long\r\n'\\é\t" * 2000)  # too long for a URL: the client sends a form
 
 
 class TestQueries:
@@ -27,7 +30,7 @@ class TestQueries:
         assert [kind.name for kind in result.column_types] == ["UInt64", "String"]
         assert result.result_rows == []
 
-    def test_types_survive_the_way(self, client: Client) -> None:
+    def test_types_are_preserved(self, client: Client) -> None:
         client.command(
             "CREATE TABLE kinds (k LowCardinality(String), t DateTime64(6, 'UTC'), j JSON,"
             " m Map(String, Int32), e Enum8('cpu' = 1, 'gpu' = 2), f Nullable(Float64))"
@@ -40,7 +43,7 @@ class TestQueries:
         row = client.query("SELECT k, toString(t), j, m, e, f FROM kinds").result_rows[0]
         assert row == ("x", "2024-05-06 07:08:09.123456", {"p": {"q": 7}}, {"a": 1}, "gpu", None)
 
-    def test_a_long_result_is_streamed_whole(self, client: Client) -> None:
+    def test_a_long_result_is_streamed_completely(self, client: Client) -> None:
         total = count = 0
         with client.query_row_block_stream("SELECT number FROM numbers(700000)") as blocks:
             for block in blocks:
@@ -48,7 +51,7 @@ class TestQueries:
                 total += sum(row[0] for row in block)
         assert (count, total) == (700_000, 700_000 * 699_999 // 2)
 
-    def test_an_error_late_in_a_stream_does_not_pass_for_its_end(self, client: Client) -> None:
+    def test_an_error_late_in_a_stream_is_not_taken_for_its_end(self, client: Client) -> None:
         late = "SELECT throwIf(number = 3000000), number FROM numbers(5000000)"
         with (
             pytest.raises((StreamFailureError, DatabaseError, http.client.HTTPException, OSError)),
@@ -58,21 +61,17 @@ class TestQueries:
                 pass
         assert client.command("SELECT 1") == 1
 
-    def test_a_client_that_leaves_mid_stream_frees_its_query(
-        self, server: Server, client: Client
-    ) -> None:
-        for _ in range(20):  # More than the server has threads.
+    def test_a_query_ends_when_its_client_disconnects(self, server: Server, client: Client) -> None:
+        for _ in range(20):  # more than the server has threads
             with socket.create_connection(("127.0.0.1", server.port)) as raw:
                 path = f"/?user=default&password={quote(WRITER_PASSWORD)}&query="
                 path += quote("SELECT number FROM numbers(1000000000000)")
                 raw.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
                 assert b"200" in raw.recv(64)
-        deadline = time.monotonic() + 10
-        while client.command("SELECT count() FROM system.processes") != 1:
-            assert time.monotonic() < deadline, "abandoned queries are still running"
-            time.sleep(0.1)
+        running = "SELECT count() FROM system.processes"
+        until(lambda: client.command(running) == 1, "only this query is running")
 
-    def test_arrow_comes_and_goes(self, client: Client, table: str) -> None:
+    def test_arrow_is_inserted_and_selected(self, client: Client, table: str) -> None:
         sent = pa.table({"a": pa.array([3, 1, 2], pa.uint64()), "b": ["x", "y", "é"]})
         assert client.insert_arrow(table, sent).written_rows == 3
         got = client.query_arrow(f"SELECT a, b FROM {table} ORDER BY a", use_strings=True)
@@ -86,16 +85,14 @@ class TestQueries:
     def test_several_statements_in_one_request_are_refused(
         self, client: Client, table: str
     ) -> None:
-        assert refused(client, f"SELECT 1; DROP TABLE {table}") == 62
+        assert error_code(client, f"SELECT 1; DROP TABLE {table}") == 62
         assert client.command(f"EXISTS {table}") == 1
         assert client.command("SELECT 'a;b';") == "a;b"
 
 
 class TestParametersAndSettings:
-    @pytest.mark.parametrize(
-        "text", ["it's", 'a "b" `c`', "back\\slash\\n", "tab\tline\nend\r", "é☃😀", "", "{x:Int32}"]
-    )
-    def test_text_arrives_as_it_was(self, client: Client, text: str) -> None:
+    @pytest.mark.parametrize("text", TEXTS)
+    def test_text_arrives_unchanged(self, client: Client, text: str) -> None:
         got = client.query("SELECT {x:String}", parameters={"x": text}).result_rows
         assert got == [(text,)]
 
@@ -109,16 +106,9 @@ class TestParametersAndSettings:
 
     def test_a_parameter_is_a_value_and_never_sql(self, client: Client, table: str) -> None:
         evil = f"x'; DROP TABLE {table}; --"
-        client.command(
-            f"INSERT INTO {table} VALUES ({{n:UInt64}}, {{s:String}})",
-            parameters={"n": 5, "s": evil},
-        )
+        insert = f"INSERT INTO {table} VALUES ({{n:UInt64}}, {{s:String}})"
+        client.command(insert, parameters={"n": 5, "s": evil})
         assert rows(client, table) == [(5, evil)]
-
-    def test_a_parameter_too_long_for_a_url_is_taken_from_the_form(self, client: Client) -> None:
-        text = "long\r\n'\\é\t" * 2000
-        got = client.query("SELECT {x:String}", parameters={"x": text}).result_rows
-        assert got == [(text,)]
 
     def test_a_wrong_parameter_is_the_clients_error(self, client: Client) -> None:
         with pytest.raises(DatabaseError) as caught:
@@ -126,38 +116,36 @@ class TestParametersAndSettings:
         assert caught.value.code == 457
 
     def test_settings_hold_for_their_query_only(self, client: Client) -> None:
-        asked = "SELECT getSetting('max_threads'), getSetting('max_block_size')"
-        before = client.query(asked).result_rows
-        changed = client.query(asked, settings={"max_threads": 7, "max_block_size": 1234})
+        query = "SELECT getSetting('max_threads'), getSetting('max_block_size')"
+        before = client.query(query).result_rows
+        changed = client.query(query, settings={"max_threads": 7, "max_block_size": 1234})
         assert changed.result_rows == [(7, 1234)]
-        assert client.query(asked).result_rows == before
+        assert client.query(query).result_rows == before
 
     def test_concurrent_requests_keep_their_own_settings(self, server: Server) -> None:
-        def ask(number: int) -> bool:
-            with server.client(database="arena" if number % 2 else "default") as own:
+        sql = "SELECT getSetting('max_threads'), currentDatabase(), {n:Int32}"
+
+        def query(number: int) -> bool:
+            database = "arena" if number % 2 else "default"
+            with server.client(database=database) as own:
                 for _ in range(15):
-                    got = own.query(
-                        "SELECT getSetting('max_threads'), currentDatabase(), {n:Int32}",
-                        settings={"max_threads": number + 1},
-                        parameters={"n": number},
-                    ).result_rows
-                    expected = (number + 1, "arena" if number % 2 else "default", number)
-                    if got != [expected]:
+                    settings, parameters = {"max_threads": number + 1}, {"n": number}
+                    got = own.query(sql, settings=settings, parameters=parameters).result_rows
+                    if got != [(number + 1, database, number)]:
                         return False
             return True
 
         with ThreadPoolExecutor(6) as threads:
-            assert list(threads.map(ask, range(6), timeout=30)) == [True] * 6
+            assert list(threads.map(query, range(6), timeout=PATIENCE)) == [True] * 6
 
     def test_an_unknown_setting_is_refused(self, server: Server) -> None:
-        got = curl(server, "/?no_such_setting=1&query=SELECT%201")
-        assert (got.status, got.headers["x-clickhouse-exception-code"]) == (404, "115")
-        odd = curl(server, "/?" + quote("max_threads=1,x") + "=1&query=SELECT%201")
-        assert (odd.status, odd.headers["x-clickhouse-exception-code"]) == (404, "115")
+        for setting in ("no_such_setting", quote("max_threads=1,x")):
+            got = curl(server, f"/?{setting}=1&query=SELECT%201")
+            assert (got.status, got.headers["x-clickhouse-exception-code"]) == (404, "115")
 
     def test_the_database_may_come_from_url_or_header(self, server: Server) -> None:
-        asked = "query=" + quote("SELECT currentDatabase()")
-        assert curl(server, f"/?database=arena&{asked}").body == b"arena\n"
+        query = "query=" + quote("SELECT currentDatabase()")
+        assert curl(server, f"/?database=arena&{query}").body == b"arena\n"
         header = ("-H", "X-ClickHouse-Database: arena")
-        assert curl(server, f"/?{asked}", *header).body == b"arena\n"
-        assert curl(server, f"/?database=nowhere&{asked}").status == 404
+        assert curl(server, f"/?{query}", *header).body == b"arena\n"
+        assert curl(server, f"/?database=nowhere&{query}").status == 404

@@ -1,24 +1,30 @@
-"""The `hybrid` command without an arena: help, and errors that name the way out."""
+"""The `hybrid` command without an arena: help, imports, and errors that say what to do."""
 
 from __future__ import annotations
 
 import re
 import socket
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from deploy.local.arena import Ports
-from services.cli.main import app
-from shared import logs
+from services.cli import main
+from services.cli.main import COMMANDS, app, load
+from shared.runtime import logs
 
 NOWHERE = "http://127.0.0.1:1"
 
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """In an empty folder, with an environment that says nothing of an arena."""
+    """In an empty folder, with an environment that names no arena."""
     monkeypatch.chdir(tmp_path)
     for name in ("HYBRID_URL", "HYBRID_GATEWAY_TOKEN", "HYBRID_NATS_URL"):
         monkeypatch.delenv(name, raising=False)
@@ -37,7 +43,7 @@ def plain(text: str) -> str:
 
 
 def failed(*arguments: str, code: int = 1) -> str:
-    """What the command says on stderr as it fails; no stack trace, and nothing on stdout."""
+    """The error on stderr; no traceback, and nothing on stdout."""
     result = hybrid(*arguments)
     assert result.exit_code == code, result.output
     assert "Traceback" not in result.output
@@ -45,31 +51,68 @@ def failed(*arguments: str, code: int = 1) -> str:
     return plain(result.stderr)
 
 
+def every_command(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    yield path, group
+    for name in getattr(group, "commands", {}):
+        command = group.commands[name] if path else load(name)
+        yield from every_command(command, (*path, name))
+
+
+@pytest.mark.parametrize("path", [path for path, _ in every_command(get_command(app))])
+def test_every_command_has_help(path: tuple[str, ...]) -> None:
+    result = hybrid(*path, "--help")
+    assert result.exit_code == 0
+    help_text = plain(result.stdout)
+    command = dict(every_command(get_command(app)))[path]
+    if hasattr(command, "commands"):
+        assert all(name in help_text for name in command.commands)
+    else:
+        assert f"hybrid {' '.join(path)}" in help_text.partition("Example")[2], "no example"
+        assert all(parameter.help for parameter in command.params), "an option without help"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_line_in_the_overview_is_the_first_of_the_commands_own_help(name: str) -> None:
+    assert load(name).help.startswith(COMMANDS[name])
+
+
+HEAVY = (
+    "numpy", "pyarrow", "pydantic_settings", "httpx", "nats", "faststream", "clickhouse_connect",
+    "cryptography", "matplotlib", "torch", "sklearn", "onnx", "onnxruntime", "joblib", "yaml",
+    "safetensors", "services.lab",
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("command", "mentions"),
+    ("arguments", "needed"),
     [
-        ((), "tail"),
-        (("up",), "--scale"),
-        (("status",), "--data-dir"),
-        (("run",), "resume"),
-        (("run", "start"), "--preset"),
-        (("run", "list"), "--limit"),
-        (("run", "pause"), "--url"),
-        (("run", "resume"), "--url"),
-        (("run", "stop"), "--url"),
-        (("rejected",), "replay"),
-        (("rejected", "list"), "--subject"),
-        (("rejected", "show"), "--rows"),
-        (("rejected", "replay"), "--all"),
-        (("rejected", "purge"), "--yes"),
-        (("sql",), "--format"),
-        (("tail",), "--rows"),
+        (("--help",), set()),
+        (("status", "--url", NOWHERE), {"httpx"}),
+        (("run", "list", "--url", NOWHERE), {"httpx"}),
+        (("rejected", "list", "--url", NOWHERE), {"httpx"}),
     ],
 )
-def test_every_command_has_help(command: tuple[str, ...], mentions: str) -> None:
-    result = hybrid(*command, "--help")
-    assert result.exit_code == 0
-    assert mentions in plain(result.stdout)
+def test_a_command_imports_no_library_that_it_does_not_need(
+    arguments: tuple[str, ...], needed: set[str]
+) -> None:
+    program = (
+        "import sys; from services.cli.main import app\n"
+        "try: app(sys.argv[1:])\n"
+        f"finally: print('IMPORTED', *[name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    command = [sys.executable, "-c", program, *arguments]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert set(result.stdout.partition("IMPORTED")[2].split()) == needed, result.stderr
+
+
+def test_ctrl_c_while_a_command_is_imported_prints_no_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(module: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "import_module", interrupted)
+    assert failed("status", code=130) == ""
 
 
 def test_an_unknown_command_is_a_usage_error() -> None:
@@ -77,7 +120,7 @@ def test_an_unknown_command_is_a_usage_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("run", "start", "--tasks", "0"), "tasks: "),
         (("run", "start", "--pace", "fast"), "pace: must be a number of tasks per second"),
@@ -85,49 +128,41 @@ def test_an_unknown_command_is_a_usage_error() -> None:
         (("run", "start", "--preset", "hpcc"), "unknown preset 'hpcc'"),
         (("run", "start", "--spec", "missing.yaml"), "missing.yaml: cannot be read"),
         (("run", "start", "--wait"), "--wait needs a run that ends: give --tasks"),
-        (("rejected", "purge"), "say which: numbers, or --service and --subject, or --all"),
-        (("rejected", "replay", "3", "--all"), "say which: numbers, or --service and"),
+        (("rejected", "purge"), "numbers, or --service and --subject, or --all"),
+        (("rejected", "replay", "3", "--all"), "select dead letters: numbers, or --service"),
         (("up", "--exit"), "--exit needs a run that ends"),
         (("up", "--scale", "greedy"), "expected NAME=NUMBER"),
-        (("up", "--scale", "nobody=2"), "no nobody; known: "),
-        (("up", "--scale", "greedy=0"), "between 1 and 64"),
         (("up", "--preset", "hpcc"), "unknown preset 'hpcc'"),
         (("status", "--data-dir", "nowhere"), "no arena runs in nowhere"),
         (("sql", "SELECT 1", "--data-dir", "nowhere"), "no arena runs in nowhere"),
         (("tail", "--data-dir", "nowhere"), "no arena runs in nowhere"),
     ],
 )
-def test_bad_input_is_one_line_that_says_what_to_do(arguments: tuple[str, ...], said: str) -> None:
+def test_bad_input_is_one_line_that_says_what_to_do(
+    arguments: tuple[str, ...], message: str
+) -> None:
     stderr = failed(*arguments)
     assert stderr.startswith("error: ")
-    assert said in stderr
+    assert message in stderr
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("status",),
-        ("run", "start"),
-        ("run", "list"),
-        ("run", "pause"),
-        ("run", "resume", "some-run"),
-        ("run", "stop"),
-        ("rejected", "list"),
-        ("rejected", "show", "1"),
-        ("rejected", "purge", "--all", "--yes"),
+        *("status", "run start", "run list", "run pause", "run resume some-run", "run stop"),
+        *("rejected list", "rejected show 1", "rejected purge --all --yes", "model list"),
+        *("model show hybrid_ml", "model export hybrid_ml --out a.pkl"),
+        "model rollback hybrid_ml 1 --run some-run",
     ],
 )
-def test_without_an_arena_a_command_says_how_to_get_one(arguments: tuple[str, ...]) -> None:
-    stderr = failed(*arguments, "--url", NOWHERE)
+def test_without_an_arena_a_command_says_how_to_get_one(arguments: str) -> None:
+    stderr = failed(*arguments.split(), "--url", NOWHERE)
     assert f"no arena answers at {NOWHERE}" in stderr
     assert "`hybrid up`" in stderr
 
 
-def test_a_bus_that_is_away_is_named() -> None:
+def test_a_server_that_does_not_answer_is_named() -> None:
     assert "NATS does not answer at nats://127.0.0.1:1" in failed("tail", "tasks.>")
-
-
-def test_a_clickhouse_that_is_away_is_named() -> None:
     assert f"ClickHouse does not answer at {NOWHERE}" in failed("sql", "SELECT 1")
 
 
@@ -136,12 +171,9 @@ def test_a_port_in_use_names_the_option(option: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         free = Ports.free()
-        names = ["--port", "--nats-port", "--clickhouse-port"]
-        names.remove(option)
-        arguments = [option, str(port)]
-        for name, other in zip(names, (free.gateway, free.nats), strict=True):
-            arguments += [name, str(other)]
-        stderr = failed("up", *arguments)
+        ports = {"--port": free.gateway, "--nats-port": free.nats}
+        ports |= {"--clickhouse-port": free.clickhouse, option: port}
+        stderr = failed("up", *(str(word) for pair in ports.items() for word in pair))
     assert f"port {port}" in stderr
     assert f"choose another with {option}" in stderr
     assert "--auto-ports" in stderr

@@ -1,4 +1,4 @@
-"""An exported model decides as the shipped one does, and reading a shipped one runs no code."""
+"""An exported model predicts like the shipped one, and reading a shipped one runs no code."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from services.cli import export
-from services.cli.export import ExportError
+from services.cli.models import export
+from services.cli.models.export import ExportError
 from services.trainer import forest
 from services.trainer.dqn import Dqn, DuelingNetwork
-from services.trainer.forest import Labelled
+from services.trainer.forest import LabelledTasks
+from shared.domain.features import Matrix, agent_state, forest_features
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Floats, Tasks
+from shared.domain.workload import Cursor, generate
 from shared.errors import ModelRefused
-from shared.features import Matrix, agent_state, forest_features
-from shared.spec import RunSpec
-from shared.tasks import Floats, Tasks
-from shared.workload import Cursor, generate
 
 
 def spec_of(preset: str = "hpc", split: str = "serial", trees: int = 20) -> RunSpec:
@@ -46,7 +46,7 @@ def tasks_of(spec: RunSpec, seed: int, count: int) -> Tasks:
 
 
 def fitted(spec: RunSpec, count: int = 500) -> bytes:
-    return forest.fit(forest.generated(tasks_of(spec, 1, count), spec), spec)
+    return forest.fit(forest.label(tasks_of(spec, 1, count), spec), spec)
 
 
 def shipped_prediction(body: bytes, features: Matrix) -> Floats:
@@ -72,12 +72,12 @@ def test_an_exported_forest_predicts_what_the_shipped_one_does(
     pipeline = exported(body, tmp_path)
     for seed in (1, 2):  # tasks it learned from, and others
         features = forest_features(tasks_of(spec, seed, 5000))
-        wanted = shipped_prediction(body, features)
+        expected = shipped_prediction(body, features)
         for given in (features, features.astype(np.float64)):
-            np.testing.assert_allclose(pipeline.predict(given), wanted, rtol=0, atol=1e-5)
+            np.testing.assert_allclose(pipeline.predict(given), expected, rtol=0, atol=1e-5)
 
 
-def test_an_exported_forest_takes_the_same_way_to_the_last_bit(tmp_path: Path) -> None:
+def test_an_exported_forest_takes_the_same_path_to_the_last_bit(tmp_path: Path) -> None:
     """Tasks on both sides of a threshold, one representable number apart."""
     spec = spec_of("hpc", "overlapped", trees=3)
     body = fitted(spec)
@@ -114,18 +114,17 @@ def test_an_exported_forest_has_the_trees_that_were_fitted(tmp_path: Path) -> No
     """Against scikit-learn's own, fitted on the same tasks with the same seed."""
     spec = spec_of(trees=4)
     known = tasks_of(spec, 1, 300)
-    labelled = forest.generated(known, spec)
+    labelled = forest.label(known, spec)
     features = StandardScaler().fit_transform(forest_features(known))
     own = RandomForestRegressor(4, random_state=11).fit(features, labelled.share)
     pipeline = exported(forest.fit(labelled, spec), tmp_path)
-    for wanted, found in zip(own.estimators_, pipeline.steps[1][1].estimators_, strict=True):
-        assert found.get_depth() == wanted.get_depth()
-        assert found.get_n_leaves() == wanted.get_n_leaves()
-        np.testing.assert_array_equal(found.tree_.children_left, wanted.tree_.children_left)
-        np.testing.assert_array_equal(found.tree_.children_right, wanted.tree_.children_right)
-        np.testing.assert_array_equal(found.tree_.feature, wanted.tree_.feature)
-        leaf = wanted.tree_.children_left == -1
-        np.testing.assert_allclose(found.tree_.value[leaf], wanted.tree_.value[leaf], atol=1e-6)
+    for expected, tree in zip(own.estimators_, pipeline.steps[1][1].estimators_, strict=True):
+        assert tree.get_depth() == expected.get_depth()
+        assert tree.get_n_leaves() == expected.get_n_leaves()
+        for name in ("children_left", "children_right", "feature"):
+            assert (getattr(tree.tree_, name) == getattr(expected.tree_, name)).all()
+        leaf = expected.tree_.children_left == -1
+        np.testing.assert_allclose(tree.tree_.value[leaf], expected.tree_.value[leaf], atol=1e-6)
     scaler = pipeline.steps[0][1]
     np.testing.assert_allclose(scaler.mean_, forest_features(known).mean(axis=0), rtol=1e-5)
     np.testing.assert_allclose(scaler.var_, forest_features(known).var(axis=0), rtol=1e-4)
@@ -134,7 +133,7 @@ def test_an_exported_forest_has_the_trees_that_were_fitted(tmp_path: Path) -> No
 def test_a_forest_without_branches_is_exported_too(tmp_path: Path) -> None:
     spec = spec_of(trees=3)
     known = tasks_of(spec, 1, 50)
-    body = forest.fit(Labelled(known, np.full(50, 0.25)), spec)
+    body = forest.fit(LabelledTasks(known, np.full(50, 0.25)), spec)
     features = forest_features(tasks_of(spec, 2, 20))
     assert exported(body, tmp_path).predict(features) == pytest.approx([0.25] * 20)
 
@@ -164,13 +163,14 @@ class Trap:
         return os.mkdir, (str(self.folder),)
 
 
+@pytest.mark.parametrize("body", [b"", b"\x00", b"no model at all", None])
 @pytest.mark.parametrize(("name", "file"), [("hybrid_ml", "model.pkl"), ("rl_agent", "model.pth")])
-def test_a_pickle_in_the_place_of_a_model_is_not_unpickled(
-    name: str, file: str, tmp_path: Path
+def test_a_body_that_is_no_model_is_refused_and_a_pickle_is_not_unpickled(
+    name: str, file: str, body: bytes | None, tmp_path: Path
 ) -> None:
-    sprung = tmp_path / "sprung"
+    pickled = pickle.dumps(Trap(tmp_path / "sprung"))
     with pytest.raises(ModelRefused):
-        export.write(name, pickle.dumps(Trap(sprung)), tmp_path / file)
+        export.write(name, pickled if body is None else body, tmp_path / file)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -184,44 +184,22 @@ def test_exporting_unpickles_nothing(
     def never(*args: Any, **options: Any) -> None:
         raise AssertionError("unpickled")
 
-    for module, function in (
-        (pickle, "load"),
-        (pickle, "loads"),
-        (pickle, "Unpickler"),
-        (joblib, "load"),
-        (torch, "load"),
-    ):
-        monkeypatch.setattr(module, function, never)
+    for loader in ("pickle.load", "pickle.loads", "pickle.Unpickler", "joblib.load", "torch.load"):
+        monkeypatch.setattr(loader, never)
     file = tmp_path / f"model{export.SUFFIXES[name]}"
     export.write(name, body, file)
     assert file.stat().st_size > 0
 
 
-@pytest.mark.parametrize("body", [b"", b"\x00", b"no model at all"])
-@pytest.mark.parametrize(("name", "suffix"), [("hybrid_ml", ".pkl"), ("rl_agent", ".pth")])
-def test_what_is_no_model_is_refused(name: str, suffix: str, body: bytes, tmp_path: Path) -> None:
-    with pytest.raises(ModelRefused):
-        export.write(name, body, tmp_path / f"model{suffix}")
-    assert list(tmp_path.iterdir()) == []
-
-
 def forged(**attributes: Any) -> bytes:
     """A scaler of two features and one tree, x0 <= 1 ? 0.5 : 0.75, with something changed."""
     tree: dict[str, Any] = {
-        "n_targets": 1,
-        "nodes_treeids": [0, 0, 0],
-        "nodes_nodeids": [0, 1, 2],
-        "nodes_featureids": [0, 0, 0],
-        "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
-        "nodes_values": [1.0, 0.0, 0.0],
-        "nodes_truenodeids": [1, 0, 0],
-        "nodes_falsenodeids": [2, 0, 0],
-        "target_treeids": [0, 0],
-        "target_nodeids": [1, 2],
-        "target_ids": [0, 0],
-        "target_weights": [0.5, 0.75],
-        **attributes,
-    }
+        "n_targets": 1, "nodes_treeids": [0, 0, 0], "nodes_nodeids": [0, 1, 2],
+        "nodes_featureids": [0, 0, 0], "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+        "nodes_values": [1.0, 0.0, 0.0], "nodes_truenodeids": [1, 0, 0],
+        "nodes_falsenodeids": [2, 0, 0], "target_treeids": [0, 0], "target_nodeids": [1, 2],
+        "target_ids": [0, 0], "target_weights": [0.5, 0.75], **attributes,
+    }  # fmt: skip
     given = {key: value for key, value in tree.items() if value is not None}
     domain = "ai.onnx.ml"
     scaler = helper.make_node(
@@ -247,26 +225,19 @@ def test_a_tree_made_by_hand() -> None:
 def test_trees_are_summed_or_averaged_as_the_graph_says(function: str, over: int) -> None:
     """x0 <= 1 ? 0.5 : 0.75, and always 0.25; a sum has the division by two in its leaves."""
     body = forged(
-        nodes_treeids=[0, 0, 0, 7],
-        nodes_nodeids=[0, 1, 2, 0],
-        nodes_featureids=[0, 0, 0, 0],
-        nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF", "LEAF"],
-        nodes_values=[1.0, 0.0, 0.0, 0.0],
-        nodes_truenodeids=[1, 0, 0, 0],
-        nodes_falsenodeids=[2, 0, 0, 0],
-        target_treeids=[0, 7, 0],
-        target_nodeids=[2, 0, 1],
-        target_ids=[0, 0, 0],
-        target_weights=[0.75 / over, 0.25 / over, 0.5 / over],
-        aggregate_function=function,
-    )
+        nodes_treeids=[0, 0, 0, 7], nodes_nodeids=[0, 1, 2, 0], nodes_featureids=[0, 0, 0, 0],
+        nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF", "LEAF"], nodes_values=[1.0, 0.0, 0.0, 0.0],
+        nodes_truenodeids=[1, 0, 0, 0], nodes_falsenodeids=[2, 0, 0, 0],
+        target_treeids=[0, 7, 0], target_nodeids=[2, 0, 1], target_ids=[0, 0, 0],
+        target_weights=[0.75 / over, 0.25 / over, 0.5 / over], aggregate_function=function,
+    )  # fmt: skip
     features = np.array([[12, 3], [13, 3]], dtype=np.float32)
     assert export.pipeline(body).predict(features).tolist() == [0.375, 0.5]
     assert shipped_prediction(body, features).tolist() == [0.375, 0.5]
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"nodes_featureids": [2, 0, 0]}, "a missing feature"),
         ({"nodes_featureids": [-1, 0, 0]}, "a missing feature"),
@@ -275,9 +246,9 @@ def test_trees_are_summed_or_averaged_as_the_graph_says(function: str, over: int
         ({"nodes_truenodeids": [-1, 0, 0]}, "leads nowhere"),
         ({"nodes_falsenodeids": [0, 0, 0]}, "leads nowhere"),  # for ever round
         ({"nodes_modes": ["BRANCH_LT", "LEAF", "LEAF"]}, "does not branch by <="),
-        ({"n_targets": 2}, "no plain share"),
-        ({"base_values": [0.5]}, "no plain share"),
-        ({"post_transform": "LOGISTIC"}, "no plain share"),
+        ({"n_targets": 2}, "does not predict a single share"),
+        ({"base_values": [0.5]}, "does not predict a single share"),
+        ({"post_transform": "LOGISTIC"}, "does not predict a single share"),
         ({"target_nodeids": [1, 9]}, "incomplete|missing leaf"),
         ({"nodes_nodeids": [2, 1, 0]}, "out of order"),
         ({"nodes_nodeids": [0, 0, 0]}, "out of order"),
@@ -285,10 +256,10 @@ def test_trees_are_summed_or_averaged_as_the_graph_says(function: str, over: int
         ({"nodes_falsenodeids": [2]}, "incomplete"),
     ],
 )
-def test_a_forest_that_scikit_learn_would_lose_its_way_in_is_refused(
-    change: dict[str, Any], said: str
+def test_a_forest_that_scikit_learn_would_follow_wrongly_is_refused(
+    change: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ModelRefused, match=said):
+    with pytest.raises(ModelRefused, match=message):
         export.pipeline(forged(**change))
 
 
@@ -299,19 +270,15 @@ def test_another_graph_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "file", "wanted"),
-    [
-        ("hybrid_ml", "model.pth", ".pkl"),
-        ("hybrid_ml", "model", ".pkl"),
-        ("rl_agent", "model.pkl", ".pth"),
-        ("rl_agent", "model.pth.txt", ".pth"),
-    ],
+    ("name", "suffix", "files"),
+    [("hybrid_ml", ".pkl", ["model.pth", "model"]), ("rl_agent", ".pth", ["a.pkl", "a.pth.txt"])],
 )
 def test_a_wrong_suffix_says_the_right_one(
-    name: str, file: str, wanted: str, tmp_path: Path
+    name: str, suffix: str, files: list[str], tmp_path: Path
 ) -> None:
-    with pytest.raises(ExportError, match=f"{name} is exported as {wanted}$"):
-        export.write(name, b"", tmp_path / file)
+    for file in files:
+        with pytest.raises(ExportError, match=f"{name} is exported as {suffix}$"):
+            export.write(name, b"", tmp_path / file)
 
 
 def test_a_file_that_cannot_be_written_says_why(tmp_path: Path) -> None:

@@ -1,17 +1,19 @@
-"""Any message as plain data."""
+"""`hybrid tail` shows any message as plain data."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
+import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from services.cli.tail import describe
-from shared import batches
-from shared.batches import Envelope
-from shared.tasks import Tasks
+from shared.domain.tasks import Tasks
+from shared.messages import batches
+from shared.messages.batches import Envelope
 
 
 def message(subject: str, data: bytes, headers: dict[str, str] | None = None) -> Msg:
@@ -34,52 +36,39 @@ def tasks_body(count: int = 5) -> bytes:
 def test_a_batch_is_shown_with_its_envelope_and_first_rows() -> None:
     body = tasks_body()
     shown = describe(message("tasks.r1", body, {"Nats-Msg-Id": "tasks.r1.3"}), rows=2)
+    row = {"size": 2.5, "compute_intensity": 0.5, "memory_required": 10.0, "arrival_time": 0.0}
     assert shown == {
-        "subject": "tasks.r1",
-        "bytes": len(body),
-        "headers": {"Nats-Msg-Id": "tasks.r1.3"},
-        "run": "r1",
-        "batch": 3,
-        "scheduler": "",
-        "published_at": 1.5e9,
-        "state": {"cursor": {"clock": 1}},
-        "count": 5,
-        "rows": [
-            {
-                "task_id": number,
-                "size": 2.5,
-                "compute_intensity": 0.5,
-                "memory_required": 10.0,
-                "arrival_time": 0.0,
-                "dependencies": [0] if number else [],
-            }
-            for number in range(2)
-        ],
-    }
+        "subject": "tasks.r1", "bytes": len(body), "headers": {"Nats-Msg-Id": "tasks.r1.3"},
+        "run": "r1", "batch": 3, "scheduler": "", "published_at": 1.5e9,
+        "state": {"cursor": {"clock": 1}}, "count": 5,
+        "rows": [{"task_id": 0, **row, "dependencies": []},
+                 {"task_id": 1, **row, "dependencies": [0]}],
+    }  # fmt: skip
     assert json.loads(json.dumps(shown)) == shown
 
 
-def test_no_rows_are_shown_when_none_are_wanted() -> None:
+def test_no_rows_are_shown_with_rows_0() -> None:
     shown = describe(message("tasks.r1", tasks_body()), rows=0)
     assert (shown["count"], shown["rows"]) == (5, [])
 
 
-def test_json_is_shown_as_it_is() -> None:
-    shown = describe(message("events.run", b'{"kind": "run"}'), rows=3)
-    assert shown == {"subject": "events.run", "bytes": 15, "json": {"kind": "run"}}
+@pytest.mark.parametrize(
+    ("subject", "data", "shown"),
+    [
+        ("events.run", b'{"kind": "run"}', {"json": {"kind": "run"}}),
+        ("rejected.recorder", b"\xff" * 1000, {"raw": repr(b"\xff" * 200)}),
+    ],
+)
+def test_any_other_message_is_shown_as_json_or_raw(
+    subject: str, data: bytes, shown: dict[str, Any]
+) -> None:
+    described = describe(message(subject, data), rows=3)
+    assert described == {"subject": subject, "bytes": len(data), **shown}
 
 
-def test_garbage_on_a_subject_of_ours_says_why_it_is() -> None:
+def test_a_batch_that_cannot_be_read_is_shown_with_the_reason() -> None:
     shown = describe(message("tasks.r1", b"\xff\x00garbage"), rows=3)
     assert shown["raw"] == repr(b"\xff\x00garbage")
     assert shown["unreadable"].startswith("not an Arrow message")
-
-
-def test_a_batch_on_the_wrong_subject_says_where_it_belongs() -> None:
     shown = describe(message("tasks.r2", tasks_body()), rows=3)
     assert shown["unreadable"] == "a message that belongs on tasks.r1"
-
-
-def test_bytes_on_any_other_subject_are_just_shown() -> None:
-    shown = describe(message("rejected.recorder", b"\xff" * 1000), rows=3)
-    assert shown == {"subject": "rejected.recorder", "bytes": 1000, "raw": repr(b"\xff" * 200)}

@@ -1,4 +1,4 @@
-"""An arena's own certificates: made once, for the owner alone, renewed in time."""
+"""An arena's certificates: made once, readable by the owner only, renewed in time."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ import pytest
 from cryptography import x509
 
 from deploy.local import certificates
-from deploy.local.certificates import Certificates
+from deploy.local.certificates import load_or_make
 
 
-def test_they_stay_and_the_keys_are_private(tmp_path: Path) -> None:
-    made = Certificates.load_or_make(tmp_path / "tls")
-    before = [path.read_bytes() for path in (made.authority, made.certificate, made.key)]
-    assert Certificates.load_or_make(tmp_path / "tls") == made
-    assert before == [path.read_bytes() for path in (made.authority, made.certificate, made.key)]
-    for key in (made.key, tmp_path / "tls" / "ca.key"):
+def test_certificates_are_kept_and_their_keys_are_private(tmp_path: Path) -> None:
+    files = load_or_make(tmp_path / "tls")
+    before = [path.read_bytes() for path in (files.authority, files.certificate, files.key)]
+    assert load_or_make(tmp_path / "tls") == files
+    assert before == [path.read_bytes() for path in (files.authority, files.certificate, files.key)]
+    for key in (files.key, tmp_path / "tls" / "ca.key"):
         assert stat.S_IMODE(key.stat().st_mode) == 0o600
 
 
-def test_the_certificate_is_the_authoritys_and_for_this_machine(tmp_path: Path) -> None:
-    made = Certificates.load_or_make(tmp_path)
-    authority = x509.load_pem_x509_certificate(made.authority.read_bytes())
-    shown = x509.load_pem_x509_certificate(made.certificate.read_bytes())
-    shown.verify_directly_issued_by(authority)
-    places = shown.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    assert places.get_values_for_type(x509.DNSName) == ["localhost"]
-    assert [str(ip) for ip in places.get_values_for_type(x509.IPAddress)] == ["127.0.0.1", "::1"]
-    assert not shown.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-    ssl.create_default_context().load_cert_chain(made.certificate, made.key)
+def test_the_certificate_is_signed_by_the_authority_for_this_machine(tmp_path: Path) -> None:
+    files = load_or_make(tmp_path)
+    authority = x509.load_pem_x509_certificate(files.authority.read_bytes())
+    certificate = x509.load_pem_x509_certificate(files.certificate.read_bytes())
+    certificate.verify_directly_issued_by(authority)
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["localhost"]
+    assert [str(ip) for ip in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1", "::1"]
+    assert not certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    ssl.create_default_context().load_cert_chain(files.certificate, files.key)
 
 
-def test_one_that_is_about_to_end_is_renewed_by_the_same_authority(
+def test_a_certificate_about_to_expire_is_renewed_by_the_same_authority(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(certificates, "CERTIFICATE_LASTS", timedelta(days=29))
-    made = Certificates.load_or_make(tmp_path)
-    authority, old = made.authority.read_bytes(), made.certificate.read_bytes()
+    monkeypatch.setattr(certificates, "CERTIFICATE_LIFETIME", timedelta(days=29))
+    files = load_or_make(tmp_path)
+    authority, old = files.authority.read_bytes(), files.certificate.read_bytes()
     monkeypatch.undo()
-    Certificates.load_or_make(tmp_path)
-    renewed = made.certificate.read_bytes()
+    load_or_make(tmp_path)
+    renewed = files.certificate.read_bytes()
     assert renewed != old
-    assert made.authority.read_bytes() == authority
-    Certificates.load_or_make(tmp_path)
-    assert made.certificate.read_bytes() == renewed
+    assert files.authority.read_bytes() == authority
+    load_or_make(tmp_path)
+    assert files.certificate.read_bytes() == renewed

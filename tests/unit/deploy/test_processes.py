@@ -11,8 +11,8 @@ import pytest
 from deploy.local import processes
 from deploy.local.processes import Child
 
-# One write a line, as our services log. `print` makes two of it where Python does not buffer
-# (PYTHONUNBUFFERED), and the log may be turned over between a line and its end.
+# One write per line, as our services log. With PYTHONUNBUFFERED `print` makes two, and the log may
+# be rotated between them.
 COUNTS = """
 import itertools, os, time
 for number in itertools.count():
@@ -25,20 +25,20 @@ async def test_a_log_never_grows_beyond_two_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "LOG_BYTES", 1000)
-    monkeypatch.setattr(processes, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(processes, "ROTATE_CHECK_SECONDS", 0.05)
     log, old = tmp_path / "counter.log", tmp_path / "counter.old.log"
     child = Child("counter", [sys.executable, "-c", COUNTS], {}, log)
     await child.start()
     seen: set[str] = set()
     async with asyncio.timeout(60):
-        while len(seen) < 3:  # turned over twice, at least
+        while len(seen) < 3:  # rotated twice, at least
             await asyncio.sleep(0.01)
             if old.exists():
                 seen.add(old.read_text().partition("\n")[0])
     await child.stop()
     assert child.restarts == 0
     assert {path.name for path in tmp_path.iterdir()} == {log.name, old.name}
-    # It goes on at the start of the file, not where it was.
+    # After a rotation it writes at the start of the file, not at its old position.
     assert "\0" not in log.read_text()
     numbers = [int(line) for line in (old.read_text() + log.read_text()).splitlines()]
     assert numbers == sorted(set(numbers))

@@ -1,4 +1,4 @@
-"""What a window of tasks shows, from numbers worked out by hand."""
+"""Figures of a window of tasks, against numbers computed by hand."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from services.gateway.analysis import (
-    Cell,
+from services.gateway.analysis.schemas import Cell
+from services.gateway.analysis.task_window import (
     analyse,
     correlation,
     frame,
@@ -31,7 +31,7 @@ FEATURES = pa.table(
 
 def results(scheduler: str, times: list[float], **columns: Any) -> pa.Table:
     count = len(times)
-    given = {
+    defaults = {
         "scheduler": [scheduler] * count,
         "task_id": list(range(5, 5 + count)),
         "gpu_fraction": [0.0] * count,
@@ -42,22 +42,22 @@ def results(scheduler: str, times: list[float], **columns: Any) -> pa.Table:
         "cpu_time": times,
         "failed": [0] * count,
     }
-    return pa.table({**given, **columns})
+    return pa.table({**defaults, **columns})
 
 
 def test_wins_count_failures_as_losses_and_small_differences_as_ties() -> None:
     """a wins task 5, loses 6, ties 7 by rounding, and in 8 only b did not fail."""
     a = {"time": np.array([1.0, 2.0, 3.0, 0.0]), "failed": np.array([0.0, 0, 0, 1])}
     b = {"time": np.array([2.0, 1.0, 3.0 + 1e-12, 9.0]), "failed": np.array([0.0, 0, 0, 0])}
-    found = wins(["a", "b"], [a, b])
-    assert found.matrix == [[None, 0.25], [0.5, None]]
-    assert found.ties == [[None, 0.25], [0.25, None]]
+    result = wins(["a", "b"], [a, b])
+    assert result.matrix == [[None, 0.25], [0.5, None]]
+    assert result.ties == [[None, 0.25], [0.25, None]]
 
 
 def test_two_that_both_fail_tie() -> None:
     failed = {"time": np.zeros(2), "failed": np.ones(2)}
-    found = wins(["a", "b"], [failed, failed])
-    assert (found.matrix[0][1], found.ties[0][1]) == (0, 1)
+    result = wins(["a", "b"], [failed, failed])
+    assert (result.matrix[0][1], result.ties[0][1]) == (0, 1)
 
 
 def test_correlations_are_pearsons_and_none_where_nothing_varies() -> None:
@@ -68,21 +68,21 @@ def test_correlations_are_pearsons_and_none_where_nothing_varies() -> None:
         "down": np.array([3.0, 2, 1]),
         "still": np.array([0.1, 0.1, 0.1]),
     }
-    found = correlation(columns)
-    assert found.names == ["up", "more", "down", "still"]
-    assert found.matrix[0][1] == pytest.approx(5 / np.sqrt(2 * 38 / 3))
-    assert found.matrix[0][2] == pytest.approx(-1)
-    assert found.matrix[1][1] == pytest.approx(1)
-    assert found.matrix[3] == [None] * 4
+    result = correlation(columns)
+    assert result.names == ["up", "more", "down", "still"]
+    assert result.matrix[0][1] == pytest.approx(5 / np.sqrt(2 * 38 / 3))
+    assert result.matrix[0][2] == pytest.approx(-1)
+    assert result.matrix[1][1] == pytest.approx(1)
+    assert result.matrix[3] == [None] * 4
 
 
 def test_sizes_are_counted_in_logarithmic_bins() -> None:
-    found = sizes(np.array([1.0, 1.0, 10.0, 100.0]))
-    assert len(found.edges) == 21
-    assert (found.edges[0], found.edges[-1]) == (1.0, 100.0)
-    assert found.edges[10] == pytest.approx(10)
-    assert sum(found.counts) == 4
-    assert (found.counts[0], found.counts[-1]) == (2, 1)
+    result = sizes(np.array([1.0, 1.0, 10.0, 100.0]))
+    assert len(result.edges) == 21
+    assert (result.edges[0], result.edges[-1]) == (1.0, 100.0)
+    assert result.edges[10] == pytest.approx(10)
+    assert sum(result.counts) == 4
+    assert (result.counts[0], result.counts[-1]) == (2, 1)
 
 
 @pytest.mark.parametrize("values", [[], [7.0], [7.0, 7.0], [1e-9, 1e9]])
@@ -94,16 +94,13 @@ def test_edges_hold_every_value(values: list[float]) -> None:
 
 def test_the_heat_map_has_mean_shares_by_intensity_and_size() -> None:
     """Ten bins a side from 10 to 1000: 100 is the first of the sixth."""
-    seen = FEATURES
-    found = heatmap(
-        seen["size"].to_numpy(), seen["compute_intensity"].to_numpy(), np.array([0, 1, 0.5, 0.25])
+    result = heatmap(
+        FEATURES["size"].to_numpy(),
+        FEATURES["compute_intensity"].to_numpy(),
+        np.array([0, 1, 0.5, 0.25]),
     )
-    filled = {
-        (i, j): cell
-        for i, row in enumerate(found.cells)
-        for j, cell in enumerate(row)
-        if cell is not None
-    }
+    cells = {(i, j): cell for i, row in enumerate(result.cells) for j, cell in enumerate(row)}
+    filled = {place: cell for place, cell in cells.items() if cell is not None}
     assert filled == {
         (0, 0): Cell(tasks=1, gpu_share=0),
         (9, 5): Cell(tasks=2, gpu_share=0.75),
@@ -111,31 +108,24 @@ def test_the_heat_map_has_mean_shares_by_intensity_and_size() -> None:
     }
 
 
-def test_an_analysis_is_of_the_tasks_that_are_stored_for_everybody() -> None:
+def test_an_analysis_covers_the_tasks_that_every_scheduler_has_results_for() -> None:
     """b has no result for task 8 yet."""
     a = results("a", [1.0, 1.0, 1.0, 1.0], gpu_time=[0.0, 0.5, 0.0, 0.5])
     b = results("b", [2.0, 0.5, 2.0], gpu_fraction=[0.0, 1.0, 0.5])
-    seen = analyse("r", "b", ["b", "a"], frame(FEATURES, pa.concat_tables([a, b])))
-    assert seen.window.model_dump() == {"first": 5, "last": 8, "tasks": 3}
-    assert seen.wins.names == ["b", "a"]
-    assert seen.wins.matrix[0][1] == pytest.approx(1 / 3)
-    assert [(point.task_id, point.gpu_fraction) for point in seen.scatter] == [
-        (5, 0.0),
-        (6, 1.0),
-        (7, 0.5),
-    ]
-    assert seen.split["a"].model_dump() == {
-        "gpu_time": 0.5,
-        "cpu_time": 3.0,
-        "gpu_tasks": 1,
-        "tasks": 3,
-    }
-    assert sum(seen.sizes.counts) == 3
+    analysis = analyse("r", "b", ["b", "a"], frame(FEATURES, pa.concat_tables([a, b])))
+    assert analysis.window.model_dump() == {"first": 5, "last": 8, "tasks": 3}
+    assert analysis.wins.names == ["b", "a"]
+    assert analysis.wins.matrix[0][1] == pytest.approx(1 / 3)
+    points = [(point.task_id, point.gpu_fraction) for point in analysis.scatter]
+    assert points == [(5, 0.0), (6, 1.0), (7, 0.5)]
+    split = {"gpu_time": 0.5, "cpu_time": 3.0, "gpu_tasks": 1, "tasks": 3}
+    assert analysis.split["a"].model_dump() == split
+    assert sum(analysis.sizes.counts) == 3
 
 
 def test_an_analysis_of_nothing_is_empty() -> None:
     empty = FEATURES.slice(0, 0)
-    seen = analyse("r", "a", ["a"], frame(empty, results("a", []).slice(0, 0)))
-    assert (seen.window.tasks, seen.scatter, seen.split) == (0, [], {})
-    assert sum(seen.sizes.counts) == 0
-    assert seen.correlation.matrix == [[None] * 7] * 7
+    analysis = analyse("r", "a", ["a"], frame(empty, results("a", []).slice(0, 0)))
+    assert (analysis.window.tasks, analysis.scatter, analysis.split) == (0, [], {})
+    assert sum(analysis.sizes.counts) == 0
+    assert analysis.correlation.matrix == [[None] * 7] * 7

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from services.gateway.guard import Hosts, Rates, client_of
-from shared.settings import Settings
+from services.gateway.http.guard import AllowedHosts, RateLimit, client_of
+from shared.runtime.settings import Settings
 
 
 def test_a_client_may_call_in_a_burst_and_then_at_the_rate() -> None:
-    rates = Rates(per_second=10)
+    rates = RateLimit(per_second=10)
     assert [rates.wait("a", 0.0) for _ in range(40)] == [0.0] * 40
     assert rates.wait("a", 0.0) == pytest.approx(0.1)
     assert rates.wait("a", 0.05) == pytest.approx(0.05)
@@ -21,18 +21,18 @@ def test_a_client_may_call_in_a_burst_and_then_at_the_rate() -> None:
 
 
 def test_a_rate_of_zero_is_no_limit() -> None:
-    rates = Rates(per_second=0)
+    rates = RateLimit(per_second=0)
     assert not any(rates.wait("a", 0.0) for _ in range(10_000))
 
 
 def test_a_slow_rate_still_lets_one_call_in() -> None:
-    rates = Rates(per_second=0.1)
+    rates = RateLimit(per_second=0.1)
     assert rates.wait("a", 0.0) == 0.0
     assert rates.wait("a", 0.0) == pytest.approx(10.0)
 
 
-def test_only_so_many_clients_are_remembered() -> None:
-    rates = Rates(per_second=1, known=100)
+def test_the_number_of_clients_in_memory_is_limited() -> None:
+    rates = RateLimit(per_second=1, most_clients=100)
     for number in range(10_000):
         rates.wait(str(number), 0.0)
     assert len(rates) == 100
@@ -59,17 +59,19 @@ def test_only_so_many_clients_are_remembered() -> None:
         ("[::1", False),
     ],
 )
-def test_names_that_a_stranger_can_have_are_refused(host: str, allowed: bool) -> None:
-    assert Hosts(Settings()).allow({"host": host}) == allowed
+def test_host_names_that_an_attacker_can_register_are_refused(host: str, allowed: bool) -> None:
+    assert AllowedHosts(Settings()).allow({"host": host}) == allowed
 
 
 def test_the_settings_add_names() -> None:
     named = Settings(gateway_hosts="lab.example, arena.LAB.example ")
     for host in ("lab.example:8000", "ARENA.lab.example"):
-        assert Hosts(named).allow({"host": host})
-    assert not Hosts(named).allow({"host": "evil.example"})
-    assert Hosts(Settings(gateway_hosts="*")).allow({"host": "evil.example"})
-    assert Hosts(Settings(gateway_origins="https://lab.example")).allow({"host": "lab.example"})
+        assert AllowedHosts(named).allow({"host": host})
+    assert not AllowedHosts(named).allow({"host": "evil.example"})
+    assert AllowedHosts(Settings(gateway_hosts="*")).allow({"host": "evil.example"})
+    assert AllowedHosts(Settings(gateway_origins="https://lab.example")).allow(
+        {"host": "lab.example"}
+    )
 
 
 def test_a_client_is_an_address_or_a_network_of_ipv6() -> None:

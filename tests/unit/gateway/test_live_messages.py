@@ -1,75 +1,91 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
-from services.gateway.live.client import KEPT_MESSAGES, Client, read_weights
-from services.gateway.live.message import MOST_BYTES, fitted, notification
-from services.gateway.ranking import Weights
-from shared.events import Event
+from services.gateway.analysis.ranking import Weights
+from services.gateway.live.client import QUEUED_MESSAGES, Client, read_weights
+from services.gateway.live.schemas import Snapshot, Update
+from services.gateway.live.size_limit import MOST_BYTES, fit, notification
+from shared.domain.spec import RunSpec
+from shared.messages.events import Event
 from tests.unit.gateway.test_race import row
 
 
-def update(schedulers: int, devices: int = 5, **fields: Any) -> dict[str, Any]:
-    """The largest that a run of so many schedulers brings: long names, long figures."""
+def update(schedulers: int, devices: int = 5) -> Update:
+    """The largest update of a run with so many schedulers: long names, long figures."""
     names = [f"scheduler_with_a_very_long_nam{number:02}" for number in range(schedulers)]
-    rows = []
-    for number, name in enumerate(names):
-        figures = dict.fromkeys(
-            ("avg_time", "avg_energy", "avg_cost", "avg_wait", "avg_turnaround", "total_time"),
-            1.23456e-05,
-        )
-        figures |= dict.fromkeys(
-            ("total_energy", "total_cost", "makespan", "gpu_share", "vs_oracle", "score"), 123456.0
-        )
-        rows.append({"name": name, "tasks": 10**6, "rank": number, "pareto": False, **figures})
+    small = ("avg_time", "avg_energy", "avg_cost", "avg_wait", "avg_turnaround", "total_time")
+    large = ("total_energy", "total_cost", "makespan", "gpu_share", "vs_oracle", "score")
+    figures = dict.fromkeys(small, 1.23456e-05) | dict.fromkeys(large, 123456.0)
+    counts = {"tasks": 10**6, "failed": 0, "model_version": 0, "pareto": False}
     used = {f"gpu_{number}": 0.1234 for number in range(devices)}
-    return {
-        "type": "simulation_update",
-        "lag": {f"tasks/scheduler-{name}": 10**6 for name in names[:5]},
-        "comparison": rows,
-        "latest_results": {name: row(1) for name in names},
-        "utilization": {
-            "average_utilization": 0.5,
-            **{device: {"utilization": share} for device, share in used.items()},
-            "schedulers": {name: {"average_utilization": 0.5, "devices": used} for name in names},
-        },
-        **fields,
-    }
+    return Update.model_validate(
+        {
+            "run": "r",
+            "state": "running",
+            "rate": 1.0,
+            "tasks_sent": 10**6,
+            "tasks_processed": 10**6,
+            "rejected": 0,
+            "at": 1.0,
+            "sequence": 1,
+            "task": None,
+            "lag": {f"tasks/scheduler-{name}": 10**6 for name in names[:5]},
+            "comparison": [
+                {"name": name, "rank": number, **counts, **figures}
+                for number, name in enumerate(names)
+            ],
+            "latest_results": {name: row(1) for name in names},
+            "utilization": {
+                "average_utilization": 0.5,
+                **{device: {"utilization": share} for device, share in used.items()},
+                "schedulers": {
+                    name: {"average_utilization": 0.5, "devices": used} for name in names
+                },
+            },
+        }
+    )
 
 
-def test_a_usual_update_is_whole() -> None:
-    given = update(8)
-    assert json.loads(fitted(given)) == given
+def snapshot(schedulers: int, devices: int) -> Snapshot:
+    note = {"at": 1.0, "kind": "run", "service": "s", "run": "r", "message": "ä" * 300}
+    fields = update(schedulers, devices).model_dump(exclude={"snapshot"})
+    return Snapshot.model_validate(
+        {**fields, "notifications": [note] * 20, "spec": RunSpec(name="x" * 100)}
+    )
+
+
+def test_a_usual_update_is_complete() -> None:
+    usual = update(8)
+    assert json.loads(fit(usual)) == usual.model_dump(mode="json")
 
 
 @pytest.mark.parametrize("devices", [5, 128])
 @pytest.mark.parametrize("schedulers", [8, 20, 30, 60])
 def test_every_update_is_below_the_size(schedulers: int, devices: int) -> None:
-    notes = [{"message": "ä" * 300} for _ in range(20)]
-    for fields in ({}, {"notifications": notes, "spec": {"name": "x" * 5000}}):
-        text = fitted(update(schedulers, devices, **fields))
+    for message in (update(schedulers, devices), snapshot(schedulers, devices)):
+        text = fit(message)
         assert len(text.encode()) < MOST_BYTES
-        said = json.loads(text)
-        assert len(said["comparison"]) + said.get("left_out", 0) == schedulers
+        sent = json.loads(text)
+        assert len(sent["comparison"]) + sent["left_out"] == schedulers
 
 
 def test_sixty_schedulers_keep_their_ranking_and_lose_what_is_optional() -> None:
-    said = json.loads(fitted(update(60)))
-    assert said["utilization"]["schedulers"] == {}
-    assert said["latest_results"] == {}
-    assert said["comparison"][0]["rank"] == 0
-    assert "total_time" not in said["comparison"][0]
-    assert said["comparison"][0]["avg_time"] == 1.23456e-05
+    sent = json.loads(fit(update(60)))
+    assert sent["utilization"]["schedulers"] == {}
+    assert sent["latest_results"] == {}
+    assert sent["comparison"][0]["rank"] == 0
+    assert "total_time" not in sent["comparison"][0]
+    assert sent["comparison"][0]["avg_time"] == 1.23456e-05
 
 
 def test_a_few_more_lose_only_their_devices() -> None:
-    said = json.loads(fitted(update(20, devices=30)))
-    assert len(said["comparison"]) == len(said["latest_results"]) == 20
-    assert all(seen == {"average_utilization": 0.5}
-               for seen in said["utilization"]["schedulers"].values())  # fmt: skip
+    sent = json.loads(fit(update(20, devices=30)))
+    assert len(sent["comparison"]) == len(sent["latest_results"]) == 20
+    used = sent["utilization"]["schedulers"].values()
+    assert all(scheduler == {"average_utilization": 0.5} for scheduler in used)
 
 
 def test_a_notification_leaves_out_data_that_is_too_large() -> None:
@@ -114,20 +130,20 @@ def test_weights_are_read_and_anything_else_is_not() -> None:
         assert read_weights(text) is None, text
 
 
-async def test_a_client_that_does_not_read_is_marked() -> None:
+async def test_a_client_that_does_not_read_is_too_slow() -> None:
     client = Client()
-    for _ in range(KEPT_MESSAGES):
+    for _ in range(QUEUED_MESSAGES):
         client.offer("message")
-        assert not client.overrun.is_set()
+        assert not client.too_slow.is_set()
     client.offer("one too many")
-    assert client.overrun.is_set()
+    assert client.too_slow.is_set()
 
 
-async def test_new_weights_owe_a_snapshot_and_the_same_ones_do_not() -> None:
+async def test_only_new_weights_need_a_snapshot() -> None:
     client = Client()
-    client.fresh = False
-    client.hear('{"type": "weights", "time": 1}')
-    assert not client.fresh
-    client.hear('{"type": "weights", "energy": 1}')
-    assert client.fresh
+    client.needs_snapshot = False
+    client.receive('{"type": "weights", "time": 1}')
+    assert not client.needs_snapshot
+    client.receive('{"type": "weights", "energy": 1}')
+    assert client.needs_snapshot
     assert client.weights == Weights(0, 1, 0)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.gateway.origins import Origins
+from services.gateway.http.access import Origins
 
 ELSEWHERE = Origins("https://lab.example, http://10.0.0.5:3000/")
 

@@ -1,4 +1,4 @@
-"""Errors as people read them, and the limit of a body."""
+"""Error messages, and the limits of a request body."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from services.gateway.problems import BodyLimit, explain
+from services.gateway.http.body_limit import BodyLimit
+from services.gateway.http.problems import explain
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "expected"),
     [
         ({"loc": ("body", "one", "size"), "msg": "too small", "input": -3},
          "size: too small (got -3)"),
@@ -21,16 +22,16 @@ from services.gateway.problems import BodyLimit, explain
         ({"loc": ("body",), "msg": "Field required", "input": {"a": 1}}, "Field required"),
     ],
 )  # fmt: skip
-def test_a_problem_names_the_field_and_what_was_given(entry: Any, said: str) -> None:
-    assert explain(entry) == said
+def test_a_problem_names_the_field_and_what_was_given(entry: Any, expected: str) -> None:
+    assert explain(entry) == expected
 
 
-def test_a_problem_does_not_echo_a_whole_body() -> None:
+def test_a_problem_does_not_repeat_a_long_body() -> None:
     assert len(explain({"loc": ("body", "x"), "msg": "no", "input": "x" * 10**6})) == 300
 
 
 class Exchange:
-    """One request through the limit, without a server."""
+    """One request through the middleware, without a server."""
 
     def __init__(self, pieces: list[bytes], length: bytes | None) -> None:
         self.pieces = list(pieces)
@@ -63,12 +64,12 @@ def through(pieces: list[bytes], length: bytes | None = None) -> Exchange:
 
 
 @pytest.mark.parametrize("pieces", [[b""], [b"1234567890"], [b"12345", b"", b"67890"]])
-def test_a_body_within_the_limit_arrives_whole(pieces: list[bytes]) -> None:
+def test_a_body_within_the_limit_arrives_complete(pieces: list[bytes]) -> None:
     exchange = through(pieces)
     assert (exchange.status, exchange.body) == (200, b"".join(pieces))
 
 
-def test_a_body_over_the_limit_is_refused_as_soon_as_it_is() -> None:
+def test_a_body_is_refused_as_soon_as_it_exceeds_the_limit() -> None:
     exchange = through([b"12345", b"67890", b"1", b"never read"])
     assert (exchange.status, exchange.body, exchange.taken) == (413, None, 3)
 

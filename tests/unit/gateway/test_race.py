@@ -4,20 +4,20 @@ from typing import Any
 
 import pytest
 
-from services.gateway.live.race import Lap, Race, Sample, read_lap
-from services.gateway.ranking import Weights
-from shared import batches
-from shared.batches import Envelope
+from services.gateway.analysis.ranking import Weights
+from services.gateway.live.race import Race, ResultBatch, Sample, read_results
+from shared.domain.spec import RunSpec
 from shared.errors import Unreadable
-from shared.spec import RunSpec
-from shared.standing import Standing
+from shared.messages import batches as messages
+from shared.messages.batches import Envelope
+from shared.messages.standing import Standing
 
 SPEC = RunSpec.parse({"schedulers": ["greedy", "oracle"], "cluster": {"cpus": 1, "gpus": 2}})
 
 
 def standing(tasks: int, **fields: Any) -> Standing:
-    given = {"cpu_busy": [0.0], "gpu_busy": [0.0, 0.0], "total_time": float(tasks), **fields}
-    return Standing(tasks=tasks, **given)
+    defaults = {"cpu_busy": [0.0], "gpu_busy": [0.0, 0.0], "total_time": float(tasks), **fields}
+    return Standing(tasks=tasks, **defaults)
 
 
 def row(task: int, **fields: Any) -> dict[str, Any]:
@@ -38,40 +38,40 @@ def row(task: int, **fields: Any) -> dict[str, Any]:
     }
 
 
-def lap(scheduler: str, batch: int, **fields: Any) -> Lap:
+def results(scheduler: str, batch: int, **fields: Any) -> ResultBatch:
     """Batches of ten tasks."""
     tasks = 10 * (batch + 1)
-    return Lap(scheduler, batch, standing(tasks, **fields), row(tasks - 1))
+    return ResultBatch(scheduler, batch, standing(tasks, **fields), row(tasks - 1))
 
 
-def race_of(*laps: Lap) -> Race:
+def race_of(*batches: ResultBatch) -> Race:
     race = Race(SPEC)
-    for each in laps:
+    for each in batches:
         race.take(each)
     return race
 
 
-def test_only_news_moves_a_race() -> None:
+def test_only_newer_batches_advance_a_scheduler() -> None:
     race = Race(SPEC)
-    assert race.take(lap("greedy", 3))
-    assert not race.take(lap("greedy", 3))
-    assert not race.take(lap("greedy", 2))
-    assert not race.take(lap("stranger", 9))
-    assert race.standing_of("greedy").tasks == 40
+    assert race.take(results("greedy", 3))
+    assert not race.take(results("greedy", 3))
+    assert not race.take(results("greedy", 2))
+    assert not race.take(results("stranger", 9))
+    assert race.competitors["greedy"].standing.tasks == 40
     assert (race.names, race.missing) == (["greedy"], ["oracle"])
 
 
-def test_tasks_are_processed_when_everybody_has_done_them() -> None:
-    race = race_of(lap("greedy", 3))
+def test_tasks_are_processed_when_every_scheduler_has_done_them() -> None:
+    race = race_of(results("greedy", 3))
     assert (race.tasks_processed, race.most_tasks) == (0, 40)
-    race.take(lap("oracle", 1))
+    race.take(results("oracle", 1))
     assert (race.tasks_processed, race.most_tasks) == (20, 40)
 
 
 def test_the_comparison_has_averages_and_places() -> None:
     """Ten tasks each: 20 s against 10 s, 300 J against 600 J."""
     race = race_of(
-        lap(
+        results(
             "greedy",
             0,
             total_time=20.0,
@@ -83,11 +83,11 @@ def test_the_comparison_has_averages_and_places() -> None:
             failed=1,
             makespan=33.3,
         ),
-        lap("oracle", 0, total_time=10.0, total_energy=600.0, total_cost=0.5, gpu_tasks=7),
+        results("oracle", 0, total_time=10.0, total_energy=600.0, total_cost=0.5, gpu_tasks=7),
     )
     first, second = race.comparison(Weights())
-    assert (first["name"], first["rank"], first["score"], first["vs_oracle"]) == ("oracle", 1, 1, 1)
-    assert second == {
+    assert (first.name, first.rank, first.score, first.vs_oracle) == ("oracle", 1, 1, 1)
+    assert second.model_dump() == {
         "name": "greedy",
         "tasks": 10,
         "failed": 1,
@@ -107,19 +107,19 @@ def test_the_comparison_has_averages_and_places() -> None:
         "rank": 2,
         "pareto": True,
     }
-    assert [r["name"] for r in race.comparison(Weights(0, 1, 0))] == ["greedy", "oracle"]
+    assert [r.name for r in race.comparison(Weights(0, 1, 0))] == ["greedy", "oracle"]
 
 
-def test_schedulers_of_different_tasks_are_not_set_against_the_oracle() -> None:
-    race = race_of(lap("greedy", 1), lap("oracle", 0))
-    assert {r["name"]: r["vs_oracle"] for r in race.comparison(Weights())} == {
+def test_schedulers_that_differ_in_tasks_are_not_compared_with_the_oracle() -> None:
+    race = race_of(results("greedy", 1), results("oracle", 0))
+    assert {r.name: r.vs_oracle for r in race.comparison(Weights())} == {
         "greedy": None,
         "oracle": 1.0,
     }
 
 
 def test_a_young_race_is_measured_from_its_start() -> None:
-    race = race_of(lap("greedy", 0, clock=40.0, cpu_busy=[10.0], gpu_busy=[20.0, 90.0]))
+    race = race_of(results("greedy", 0, clock=40.0, cpu_busy=[10.0], gpu_busy=[20.0, 90.0]))
     # 90 s of work in 40 s: it was given more than it can do.
     assert race.utilization() == {"greedy": {"cpu_0": 0.25, "gpu_0": 0.5, "gpu_1": 1.0}}
 
@@ -127,60 +127,60 @@ def test_a_young_race_is_measured_from_its_start() -> None:
 def test_utilisation_is_of_the_last_simulated_minute() -> None:
     """Since 100 s ago: of the samples at 40, 50 and 105 s only the one at 50 is a minute old."""
     race = race_of(
-        lap("greedy", 0, clock=40.0, cpu_busy=[40.0], gpu_busy=[0.0, 0.0]),
-        lap("greedy", 1, clock=50.0, cpu_busy=[50.0], gpu_busy=[0.0, 0.0]),
-        lap("greedy", 2, clock=105.0, cpu_busy=[55.0], gpu_busy=[11.0, 0.0]),
-        lap("greedy", 3, clock=150.0, cpu_busy=[60.0], gpu_busy=[25.0, 0.0]),
+        results("greedy", 0, clock=40.0, cpu_busy=[40.0], gpu_busy=[0.0, 0.0]),
+        results("greedy", 1, clock=50.0, cpu_busy=[50.0], gpu_busy=[0.0, 0.0]),
+        results("greedy", 2, clock=105.0, cpu_busy=[55.0], gpu_busy=[11.0, 0.0]),
+        results("greedy", 3, clock=150.0, cpu_busy=[60.0], gpu_busy=[25.0, 0.0]),
     )
     assert race.utilization() == {"greedy": {"cpu_0": 0.1, "gpu_0": 0.25, "gpu_1": 0.0}}
 
 
-def test_a_past_that_is_remembered_counts() -> None:
-    race = race_of(lap("greedy", 8, clock=1000.0, cpu_busy=[500.0], gpu_busy=[0.0, 0.0]))
-    race.remember("greedy", Sample(900.0, (495.0, 0.0, 0.0)))
+def test_samples_from_before_the_feed_was_opened_count() -> None:
+    race = race_of(results("greedy", 8, clock=1000.0, cpu_busy=[500.0], gpu_busy=[0.0, 0.0]))
+    race.add_past("greedy", Sample(900.0, (495.0, 0.0, 0.0)))
     assert race.utilization()["greedy"]["cpu_0"] == 0.05
 
 
 def test_the_samples_of_a_long_race_are_bounded() -> None:
     race = Race(SPEC)
     for number in range(5000):
-        race.take(lap("greedy", number, clock=number * 0.25, cpu_busy=[number * 0.125]))
-    kept = race._competitors["greedy"]
+        race.take(results("greedy", number, clock=number * 0.25, cpu_busy=[number * 0.125]))
+    kept = race.competitors["greedy"]
     assert len(kept.samples) <= 70
-    assert len(kept.laps) <= 256
+    assert len(kept.last_rows) <= 256
     assert race.utilization()["greedy"]["cpu_0"] == 0.5
 
 
 def test_the_common_task_is_the_newest_that_all_have() -> None:
-    race = race_of(lap("greedy", 0), lap("greedy", 1), lap("greedy", 2))
+    race = race_of(results("greedy", 0), results("greedy", 1), results("greedy", 2))
     assert race.common_task() is None
-    race.take(lap("oracle", 1))
-    task, results = race.common_task() or ({}, {})
-    assert task == {"id": 19, "size": 100.0, "intensity": 0.5, "memory": 10.0}
-    assert set(results) == {"greedy", "oracle"}
-    assert results["oracle"]["time"] == 1.0
-    assert race.wanted_task() is None
+    race.take(results("oracle", 1))
+    task, latest = race.common_task()
+    assert task.model_dump() == {"id": 19, "size": 100.0, "intensity": 0.5, "memory": 10.0}
+    assert set(latest) == {"greedy", "oracle"}
+    assert latest["oracle"].time == 1.0
+    assert race.task_to_load() is None
 
 
-def test_results_that_are_long_gone_are_asked_for() -> None:
-    race = race_of(*(lap("greedy", number) for number in range(400)), lap("oracle", 3))
+def test_results_that_are_not_in_memory_have_to_be_loaded() -> None:
+    race = race_of(*(results("greedy", number) for number in range(400)), results("oracle", 3))
     assert race.common_task() is None
-    assert race.wanted_task() == 39
+    assert race.task_to_load() == 39
     race.show({"greedy": row(39, time=5.0), "oracle": row(39)})
-    assert race.wanted_task() is None
-    task, results = race.common_task() or ({}, {})
-    assert (task["id"], results["greedy"]["time"]) == (39, 5.0)
+    assert race.task_to_load() is None
+    task, latest = race.common_task()
+    assert (task.id, latest["greedy"].time) == (39, 5.0)
 
 
 def test_figures_that_are_no_numbers_are_none() -> None:
-    race = race_of(lap("greedy", 0, total_time=float("nan"), total_energy=float("inf")))
+    race = race_of(results("greedy", 0, total_time=float("nan"), total_energy=float("inf")))
     (only,) = race.comparison(Weights(0, 0, 1))
-    assert (only["avg_time"], only["avg_energy"]) == (None, None)
+    assert (only.avg_time, only.avg_energy) == (None, None)
 
 
 def test_a_message_that_is_no_result_is_unreadable() -> None:
     with pytest.raises(Unreadable):
-        read_lap(b"garbage", "results.r.greedy")
+        read_results(b"garbage", "results.r.greedy")
 
 
 def test_the_last_row_of_a_message_is_read() -> None:
@@ -192,15 +192,14 @@ def test_the_last_row_of_a_message_is_read() -> None:
         "explored": [False, True],
         "status": ["ok", "failed"],
     }
-    columns = {name: values.get(name, [0.5, 0.25]) for name in batches.RESULTS.names}
-    rows = batches.pa.RecordBatch.from_pydict(columns, schema=batches.RESULTS)
+    columns = {name: values.get(name, [0.5, 0.25]) for name in messages.RESULTS.names}
+    rows = messages.pa.RecordBatch.from_pydict(columns, schema=messages.RESULTS)
     state = {"standing": standing(9).model_dump()}
-    body = batches.encode(Envelope("results", "r", 4, 1.0, "greedy", state), rows)
-    found = read_lap(body, "results.r.greedy")
-    assert (found.scheduler, found.batch, found.standing.tasks) == ("greedy", 4, 9)
-    assert found.last is not None
-    assert found.last["task_id"] == 8
-    assert (found.last["time"], found.last["status"], found.last["explored"]) == (
+    body = messages.encode(Envelope("results", "r", 4, 1.0, "greedy", state), rows)
+    batch = read_results(body, "results.r.greedy")
+    assert (batch.scheduler, batch.batch, batch.standing.tasks) == ("greedy", 4, 9)
+    assert batch.last["task_id"] == 8
+    assert (batch.last["time"], batch.last["status"], batch.last["explored"]) == (
         0.25,
         "failed",
         True,

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.gateway.ranking import BEYOND_FREE, Averages, Weights, pareto_front, rank, scores
+from services.gateway.analysis.ranking import (
+    BEYOND_FREE,
+    Averages,
+    Weights,
+    pareto_front,
+    rank,
+    scores,
+)
 
 RACE = {
     "fast": Averages(time=1, energy=60, cost=4),
@@ -24,7 +31,7 @@ def test_a_score_says_how_many_times_the_best_a_scheduler_takes() -> None:
     assert scores(RACE, Weights(time=0, energy=1)) == {"fast": 2, "frugal": 1, "poor": 2}
 
 
-def test_weights_share_the_score_out() -> None:
+def test_a_score_is_the_weighted_mean() -> None:
     """(2 * 1 + 1 * 2 + 1 * 4) / 4, (2 * 3 + 1 + 1) / 4, (2 * 3 + 2 + 4) / 4."""
     found = scores(RACE, Weights(time=2, energy=1, cost=1))
     assert found == pytest.approx({"fast": 2, "frugal": 2, "poor": 3})
@@ -32,7 +39,7 @@ def test_weights_share_the_score_out() -> None:
     assert same == pytest.approx(found)
 
 
-def test_nothing_spent_at_all_is_best_and_something_beside_it_is_far_off() -> None:
+def test_zero_is_best_and_anything_above_it_is_far_worse() -> None:
     free = {"a": Averages(1, 0, 0), "b": Averages(1, 5, 0)}
     assert scores(free, Weights(cost=1)) == {"a": 1, "b": 1}
     assert scores(free, Weights(time=0, energy=1)) == {"a": 1, "b": BEYOND_FREE}
@@ -52,7 +59,7 @@ def test_places_are_in_order_and_equal_scores_share_a_rank() -> None:
     assert rank({}, Weights()) == []
 
 
-def test_the_front_is_who_nobody_beats_without_losing_something() -> None:
+def test_the_pareto_front_has_the_schedulers_that_no_other_dominates() -> None:
     """poor is beaten by fast, which is as good in energy and cost and faster."""
     assert pareto_front(RACE) == {"fast", "frugal"}
     twins = {"a": Averages(1, 2, 3), "b": Averages(1, 2, 3)}

@@ -1,4 +1,4 @@
-"""How the gateway is started: whom it warns, and whose word it takes for a client's address."""
+"""The start of the gateway: its warning, and the proxies it trusts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from services.gateway import app as gateway
-from services.gateway.guard import client_of
-from shared.service import Service
-from shared.settings import Settings
+from services.gateway.http.guard import client_of
+from shared.bus.service import Service
+from shared.runtime.settings import Settings
 
 
 @pytest.mark.parametrize(
@@ -27,13 +27,13 @@ from shared.settings import Settings
         ("0.0.0.0", "secret", False),
     ],
 )
-def test_a_gateway_that_all_may_change_runs_with_is_warned_of(
+def test_a_gateway_that_anyone_can_change_logs_a_warning(
     host: str, token: str, warned: bool
 ) -> None:
-    with capture_logs() as said:
+    with capture_logs() as lines:
         gateway.warn_if_open(Settings(http_host=host, gateway_token=SecretStr(token)))
-    assert [line["log_level"] for line in said] == ["warning"] * warned
-    assert all("HYBRID_GATEWAY_TOKEN" in line["event"] for line in said)
+    assert [line["log_level"] for line in lines] == ["warning"] * warned
+    assert all("HYBRID_GATEWAY_TOKEN" in line["event"] for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -44,16 +44,16 @@ async def test_a_trusted_proxy_says_who_the_client_is(
 ) -> None:
     monkeypatch.setenv("HYBRID_GATEWAY_TRUSTED_PROXIES", "127.0.0.1,10.42.0.0/16")
     options: dict[str, Any] = {}
-    monkeypatch.setattr(Service, "run", lambda self, app, **given: options.update(given))
+    monkeypatch.setattr(Service, "run", lambda self, app, **kwargs: options.update(kwargs))
     gateway.main()
-    seen: list[str] = []
+    clients: list[str] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        seen.append(client_of(scope))
+        clients.append(client_of(scope))
 
     served = uvicorn.Config(app, log_config=None, **options)
     served.load()
     headers = [(b"x-forwarded-for", b"192.0.2.9")]
     scope = {"type": "http", "client": (proxy, 5000), "headers": headers, "scheme": "http"}
     await served.loaded_app(scope, None, None)
-    assert seen == [client]
+    assert clients == [client]

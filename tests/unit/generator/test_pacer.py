@@ -1,4 +1,4 @@
-"""How many tasks are due when."""
+"""How many tasks are due, and when."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from services.generator.pacer import Pacer
 
 
 def send_all(pacer: Pacer, now: float) -> int:
-    """Send what is due until nothing is."""
+    """Send until no more tasks are due."""
     sent = 0
     while due := pacer.due(now):
         pacer.sent(due)
@@ -24,7 +24,7 @@ def test_at_full_speed_a_whole_batch_is_always_due() -> None:
     assert pacer.wait(0, tick=0.05) == 0
 
 
-def test_at_a_pace_as_many_are_due_as_time_has_passed() -> None:
+def test_the_number_of_due_tasks_follows_the_time() -> None:
     pacer = Pacer(100, 50, now=10)
     assert pacer.due(10) == 0
     assert pacer.due(10.05) == 5
@@ -33,7 +33,7 @@ def test_at_a_pace_as_many_are_due_as_time_has_passed() -> None:
     assert pacer.due(10.1) == 5
 
 
-def test_asking_is_not_sending() -> None:
+def test_due_does_not_count_as_sent() -> None:
     pacer = Pacer(100, 50, now=0)
     assert [pacer.due(0.1) for _ in range(3)] == [10, 10, 10]
 
@@ -44,14 +44,14 @@ def test_no_more_than_a_batch_is_due_at_once() -> None:
     assert send_all(pacer, 0.5) == 50
 
 
-def test_after_a_hold_up_one_second_is_made_up_for() -> None:
+def test_after_a_delay_one_second_is_caught_up() -> None:
     pacer = Pacer(100, 1000, now=0)
     assert send_all(pacer, 60) == 100
     assert send_all(pacer, 60.5) == 50
 
 
 @pytest.mark.parametrize("pace", [0.01, 0.3, 0.5, 0.99, 1, 1.5])
-def test_a_pace_below_one_a_second_still_sends(pace: float) -> None:
+def test_a_pace_below_one_task_a_second_is_kept(pace: float) -> None:
     pacer = Pacer(pace, 50, now=0)
     now, sent = 0.0, 0
     while now < 100 / pace:
@@ -60,12 +60,12 @@ def test_a_pace_below_one_a_second_still_sends(pace: float) -> None:
     assert sent == pytest.approx(100, abs=1)
 
 
-def test_after_a_long_hold_up_a_slow_pace_makes_up_for_one_task() -> None:
+def test_after_a_long_delay_a_slow_pace_catches_up_one_task() -> None:
     pacer = Pacer(0.1, 50, now=0)
     assert send_all(pacer, 1000) == 1
 
 
-def test_the_pace_is_kept_however_uneven_the_ticks() -> None:
+def test_the_pace_is_kept_with_uneven_ticks() -> None:
     pacer = Pacer(333, 50, now=0)
     now, sent, step = 0.0, 0, 0
     while now < 10:

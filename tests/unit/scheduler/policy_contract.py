@@ -1,21 +1,22 @@
-"""What every policy owes the arena. A policy's tests inherit it and say which policy they mean."""
+"""The contract of every policy: subclasses say how the policy is made."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
-from services.scheduler.policy import Policy, load
+from services.scheduler.policy import Policy
 from services.scheduler.worker import decide
-from shared import batches
-from shared.batches import Batch, Envelope
-from shared.spec import RunSpec, check_scheduler_name
-from shared.tasks import Decisions, Tasks
-from shared.workload import Cursor, generate
+from shared.domain.spec import RunSpec, check_scheduler_name
+from shared.domain.tasks import Decisions, Tasks
+from shared.domain.workload import Cursor, generate
+from shared.messages import batches
+from shared.messages.batches import Batch, Envelope
 
 COUNT = 1000
 SPECS: dict[str, dict[str, Any]] = {
@@ -32,11 +33,11 @@ def columns(tasks: Tasks) -> list[Any]:
             tasks.arrival_time]  # fmt: skip
 
 
-def stretch(tasks: Tasks, start: int, stop: int) -> Tasks:
+def part_of(tasks: Tasks, start: int, stop: int) -> Tasks:
     return Tasks(*(column[start:stop] for column in columns(tasks)))
 
 
-def same(one: Decisions, other: Decisions) -> bool:
+def are_equal(one: Decisions, other: Decisions) -> bool:
     def equal(a: Any, b: Any) -> bool:
         return (a is None) == (b is None) and (a is None or np.array_equal(a, b))
 
@@ -47,15 +48,14 @@ def same(one: Decisions, other: Decisions) -> bool:
 
 
 class PolicyContract:
-    reference: str
-
-    def made(self, spec: RunSpec) -> Policy:
-        """The policy as one worker has it."""
-        return load(self.reference)
+    @pytest.fixture
+    def make_policy(self) -> Callable[[], Policy]:
+        """Makes the policy as each worker does."""
+        raise NotImplementedError
 
     @pytest.fixture
-    def policy(self) -> Policy:
-        return load(self.reference)
+    def policy(self, make_policy: Callable[[], Policy]) -> Policy:
+        return make_policy()
 
     @pytest.fixture(params=SPECS)
     def spec(self, request: pytest.FixtureRequest) -> RunSpec:
@@ -63,19 +63,19 @@ class PolicyContract:
 
     @pytest.fixture
     def tasks(self, spec: RunSpec) -> Tasks:
-        """Read-only, as the columns of a message are."""
+        """Read-only, like the columns of a message."""
         tasks, _ = generate(spec, Cursor(), COUNT)
         for column in columns(tasks):
             column.flags.writeable = False
         return tasks
 
-    def test_it_has_a_name_that_a_subject_can_carry(self, policy: Policy) -> None:
+    def test_its_name_is_valid_in_a_subject(self, policy: Policy) -> None:
         assert check_scheduler_name(policy.name) == policy.name
 
-    def test_it_says_what_it_does(self, policy: Policy) -> None:
+    def test_it_has_a_docstring(self, policy: Policy) -> None:
         assert len(type(policy).__doc__ or "") > 20
 
-    def test_every_task_gets_a_share_from_0_to_1(
+    def test_every_task_has_a_share_from_0_to_1(
         self, policy: Policy, tasks: Tasks, spec: RunSpec
     ) -> None:
         share = np.asarray(policy.decide(tasks, spec).gpu_fraction)
@@ -83,7 +83,7 @@ class PolicyContract:
         assert share.dtype == np.float64
         assert ((share >= 0) & (share <= 1)).all()
 
-    async def test_every_task_gets_a_gpu_that_the_cluster_has(
+    async def test_every_task_has_a_gpu_of_the_cluster(
         self, policy: Policy, tasks: Tasks, spec: RunSpec
     ) -> None:
         batch = Batch(Envelope("tasks", "run", 0, 0.0), batches.task_rows(tasks))
@@ -93,36 +93,36 @@ class PolicyContract:
         body = batches.encode(decided.envelope, decided.rows)
         assert batches.decode(body, f"decisions.run.{policy.name}").rows.equals(decided.rows)
 
-    def test_replicas_agree(self, policy: Policy, tasks: Tasks, spec: RunSpec) -> None:
-        replica = self.made(spec)
-        replica.decide(stretch(tasks, 500, 700), spec)  # has seen other work before
-        assert same(policy.decide(tasks, spec), replica.decide(tasks, spec))
+    def test_replicas_agree(
+        self, make_policy: Callable[[], Policy], tasks: Tasks, spec: RunSpec
+    ) -> None:
+        policy, replica = make_policy(), make_policy()
+        replica.decide(part_of(tasks, 500, 700), spec)  # has decided other tasks before
+        assert are_equal(policy.decide(tasks, spec), replica.decide(tasks, spec))
 
     def test_it_keeps_no_state(self, policy: Policy, tasks: Tasks, spec: RunSpec) -> None:
         first = policy.decide(tasks, spec)
         for _ in range(3):
-            assert same(policy.decide(tasks, spec), first)
+            assert are_equal(policy.decide(tasks, spec), first)
 
-    def test_neither_the_size_nor_the_order_of_batches_matters(
+    def test_decisions_do_not_depend_on_the_size_or_order_of_batches(
         self, policy: Policy, tasks: Tasks, spec: RunSpec
     ) -> None:
         whole = policy.decide(tasks, spec)
-        cuts = [0, 1, 2, 50, 51, 400, 999, COUNT]
-        stretches = list(pairwise(cuts))
-        random.Random(3).shuffle(stretches)
-        for start, stop in stretches:
-            part = policy.decide(stretch(tasks, start, stop), spec)
+        parts = list(pairwise([0, 1, 2, 50, 51, 400, 999, COUNT]))
+        random.Random(3).shuffle(parts)
+        for start, stop in parts:
+            part = policy.decide(part_of(tasks, start, stop), spec)
             assert np.array_equal(part.gpu_fraction, whole.gpu_fraction[start:stop])
             if whole.gpu is not None:
-                assert part.gpu is not None
                 assert np.array_equal(part.gpu, whole.gpu[start:stop])
 
-    def test_it_leaves_the_tasks_as_they_are(
+    def test_it_does_not_change_the_tasks(
         self, policy: Policy, tasks: Tasks, spec: RunSpec
     ) -> None:
-        # Not read-only this time: a policy that writes where it may is to be caught too.
-        given = Tasks(*(column.copy() for column in columns(tasks)))
-        decisions = policy.decide(given, spec)
-        for after, before in zip(columns(given), columns(tasks), strict=True):
+        # Writable here, to catch a policy that writes only where it can.
+        writable = Tasks(*(column.copy() for column in columns(tasks)))
+        decisions = policy.decide(writable, spec)
+        for after, before in zip(columns(writable), columns(tasks), strict=True):
             assert np.array_equal(after, before)
         assert len(decisions.gpu_fraction) == COUNT

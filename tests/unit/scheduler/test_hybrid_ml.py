@@ -1,4 +1,4 @@
-"""`hybrid_ml` with a forest: the contract of every policy, and what becomes of a share."""
+"""`hybrid_ml` with a forest: the policy contract, and how predictions become shares."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from sklearn.linear_model import LinearRegression
 
 from services.scheduler.policies.hybrid_ml import HybridMl
 from services.trainer import forest
-from shared.spec import RunSpec
-from shared.tasks import Tasks
-from shared.workload import Cursor, generate
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Tasks
+from shared.domain.workload import Cursor, generate
 from tests.unit.scheduler.learned_contract import LearnedContract
 
 
 class TestHybridMl(LearnedContract):
-    reference = "hybrid_ml"
     learned = HybridMl
 
     @staticmethod
     @cache
-    def body(spec: str) -> bytes:
+    def model(spec: str) -> bytes:
         run = RunSpec.model_validate_json(spec)
         small = run.learning.forest.model_copy(update={"trees": 10})
         learning = run.learning.model_copy(update={"forest": small})
         run = run.model_copy(update={"learning": learning, "seed": 5})
         tasks, _ = generate(run, Cursor(), 300)
-        return forest.fit(forest.generated(tasks, run), run)
+        return forest.fit(forest.label(tasks, run), run)
 
 
 class TestForestShares:
@@ -40,7 +39,7 @@ class TestForestShares:
         line.coef_, line.intercept_, line.n_features_in_ = np.array([weights]), [constant], 5
         body = to_onnx(line, np.zeros((1, 5), np.float32), target_opset=17).SerializeToString()
         policy = HybridMl()
-        return policy.decide_with(policy.open(body), tasks, RunSpec()).gpu_fraction.tolist()
+        return policy.decide_with(policy.load_model(body), tasks, RunSpec()).gpu_fraction.tolist()
 
     def test_the_model_sees_the_features_in_their_order(self) -> None:
         tasks = Tasks(*(np.array([number]) for number in (0, 80.0, 0.5, 20.0, 0.0)))
@@ -52,38 +51,38 @@ class TestForestShares:
             weights[place] = weight
             assert self.shares(weights, 0.0, tasks) == pytest.approx([value])
 
-    def test_what_lies_beyond_0_and_1_is_cut(self) -> None:
+    def test_predictions_beyond_0_and_1_are_clipped(self) -> None:
         tasks = Tasks(np.arange(3), np.ones(3), np.array([0.0, 0.5, 1.0]), np.ones(3), np.zeros(3))
         # 4 * intensity - 1.5
         assert self.shares([0, 4, 0, 0, 0], -1.5, tasks) == [0.0, 0.5, 1.0]
 
-    def test_a_task_that_is_nearly_whole_on_one_device_goes_there_as_a_whole(self) -> None:
-        said = np.array([0.0, 1e-7, 0.09, 0.11, 0.5, 0.89, 0.91, 1 - 1e-7, 1.0])
-        count = len(said)
-        tasks = Tasks(np.arange(count), np.ones(count), said, np.ones(count), np.zeros(count))
-        found = self.shares([0, 1, 0, 0, 0], 0.0, tasks)
-        assert found[:3] == [0.0, 0.0, 0.0]
-        assert found[3:6] == pytest.approx([0.11, 0.5, 0.89])
-        assert found[6:] == [1.0, 1.0, 1.0]
+    def test_a_share_near_0_or_1_is_rounded_to_it(self) -> None:
+        predicted = np.array([0.0, 1e-7, 0.09, 0.11, 0.5, 0.89, 0.91, 1 - 1e-7, 1.0])
+        count = len(predicted)
+        tasks = Tasks(np.arange(count), np.ones(count), predicted, np.ones(count), np.zeros(count))
+        shares = self.shares([0, 1, 0, 0, 0], 0.0, tasks)
+        assert shares[:3] == [0.0, 0.0, 0.0]
+        assert shares[3:6] == pytest.approx([0.11, 0.5, 0.89])
+        assert shares[6:] == [1.0, 1.0, 1.0]
 
-    def test_a_task_that_no_gpu_has_room_for_stays_split(self) -> None:
-        """8000 MB are there: 0.95 of 8400 MB fits, all of it does not."""
+    def test_a_task_larger_than_the_gpus_memory_stays_split(self) -> None:
+        """A GPU has 8000 MB: 0.95 of 8400 MB fits, all of it does not."""
         memory = np.array([8000.0, 8001.0, 8400.0])
         tasks = Tasks(np.arange(3), np.ones(3), np.full(3, 0.95), memory, np.zeros(3))
-        found = self.shares([0, 1, 0, 0, 0], 0.0, tasks)
-        assert found == [1.0, pytest.approx(0.95), pytest.approx(0.95)]
+        shares = self.shares([0, 1, 0, 0, 0], 0.0, tasks)
+        assert shares == [1.0, pytest.approx(0.95), pytest.approx(0.95)]
         none_on_gpu = Tasks(np.arange(3), np.ones(3), np.full(3, 0.05), memory, np.zeros(3))
         assert self.shares([0, 1, 0, 0, 0], 0.0, none_on_gpu) == [0.0, 0.0, 0.0]
 
-    def test_a_share_is_neither_explored_nor_bound_to_a_gpu(self) -> None:
+    def test_it_neither_explores_nor_chooses_a_gpu(self) -> None:
         tasks, _ = generate(RunSpec(), Cursor(), 10)
         policy = HybridMl()
-        body = TestHybridMl.body(RunSpec().model_dump_json())
-        said = policy.decide_with(policy.open(body), tasks, RunSpec())
-        assert (said.gpu, said.explored, said.probability) == (None, None, None)
+        body = TestHybridMl.model(RunSpec().model_dump_json())
+        decisions = policy.decide_with(policy.load_model(body), tasks, RunSpec())
+        assert (decisions.gpu, decisions.explored, decisions.probability) == (None, None, None)
 
 
-def onnx_of(features: int) -> bytes:
+def linear_onnx(features: int) -> bytes:
     line = LinearRegression()
     line.coef_, line.intercept_ = np.zeros((1, features)), [0.5]
     line.n_features_in_ = features
@@ -92,7 +91,7 @@ def onnx_of(features: int) -> bytes:
     )
 
 
-@pytest.mark.parametrize("body", [b"", b"garbage", onnx_of(5)[:-20], onnx_of(4)])
-def test_a_model_that_is_no_forests_cannot_be_opened(body: bytes) -> None:
-    with pytest.raises(Exception):  # noqa: B017, PT011  whichever: the shelf refuses it
-        HybridMl().open(body)
+@pytest.mark.parametrize("body", [b"", b"garbage", linear_onnx(5)[:-20], linear_onnx(4)])
+def test_a_model_that_is_not_a_forest_is_an_error(body: bytes) -> None:
+    with pytest.raises(Exception):  # noqa: B017, PT011  any: the cache refuses the model
+        HybridMl().load_model(body)

@@ -1,19 +1,20 @@
-"""Each built-in policy keeps the contract and decides what its rule says."""
+"""Every built-in policy keeps the contract and follows its rule."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from services.scheduler import policy as policies
-from services.scheduler.policy import Policy, PolicyError, check
+from services.scheduler.policy import Policy, PolicyError, check, load
 from services.scheduler.worker import decide
-from shared import batches
-from shared.batches import Batch, Envelope
-from shared.spec import RunSpec
-from shared.tasks import Decisions, Tasks
+from shared.domain.schedulers import BUILT_IN, LEARNERS, ORACLE
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Decisions, Tasks
+from shared.messages import batches
+from shared.messages.batches import Batch, Envelope
 from tests.unit.scheduler.policy_contract import PolicyContract
 
 SERIAL = RunSpec()
@@ -33,137 +34,89 @@ def tasks_of(*rows: tuple[float, float, float], first: int = 0) -> Tasks:
     return Tasks(np.arange(first, first + count), size, intensity, memory, np.zeros(count))
 
 
-def shares(policy: Policy, tasks: Tasks, spec: RunSpec = SERIAL) -> Any:
-    return policy.decide(tasks, spec).gpu_fraction.tolist()
+def shares(name: str, tasks: Tasks, spec: RunSpec = SERIAL) -> Any:
+    return load(name).decide(tasks, spec).gpu_fraction.tolist()
 
 
-class TestRoundRobin(PolicyContract):
-    reference = "round_robin"
+class TestBuiltIn(PolicyContract):
+    """`hybrid_ml` and `rl_agent` without a model, as before their first one."""
 
-    def test_half_of_even_tasks_and_nothing_of_odd_ones(self, policy: Policy) -> None:
-        tasks = tasks_of(EASY, TINY, BULKY, IDLE, EASY, first=7)
-        assert shares(policy, tasks) == [0, 0.5, 0, 0.5, 0]
-
-
-class TestGreedy(PolicyContract):
-    reference = "greedy"
-
-    def test_the_share_is_the_intensity(self, policy: Policy) -> None:
-        tasks = tasks_of((10, 0.0, 9), (1e6, 0.125, 64_000), (1, 1.0, 0))
-        assert shares(policy, tasks) == [0, 0.125, 1]
+    @pytest.fixture(params=BUILT_IN)
+    def make_policy(self, request: pytest.FixtureRequest) -> Callable[[], Policy]:
+        return lambda: load(request.param)
 
 
-class TestCpuOnly(PolicyContract):
-    reference = "cpu_only"
-
-    def test_everything_on_the_cpu(self, policy: Policy) -> None:
-        assert shares(policy, tasks_of(EASY, TINY, BULKY)) == [0, 0, 0]
-
-
-class TestGpuOnly(PolicyContract):
-    reference = "gpu_only"
-
-    def test_everything_on_a_gpu(self, policy: Policy) -> None:
-        assert shares(policy, tasks_of(EASY, TINY, BULKY)) == [1, 1, 1]
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("round_robin", [0, 0.5, 0, 0.5, 0]),  # splits even tasks, runs odd ones on the CPU
+        ("cpu_only", [0] * 5),
+        ("gpu_only", [1] * 5),
+    ],
+)
+def test_a_fixed_rule_does_not_look_at_the_tasks(name: str, expected: list[float]) -> None:
+    assert shares(name, tasks_of(EASY, TINY, BULKY, IDLE, EASY, first=7)) == expected
 
 
-class TestOracle(PolicyContract):
-    reference = "oracle"
+@pytest.mark.parametrize("name", ["greedy", *LEARNERS])
+def test_the_share_of_greedy_and_of_learners_without_a_model_is_the_intensity(name: str) -> None:
+    tasks = tasks_of((10, 0.0, 9), (1e6, 0.125, 64_000), (1, 1.0, 0))
+    assert shares(name, tasks) == [0, 0.125, 1]
 
-    def test_one_after_the_other_the_faster_device_takes_all_that_fits(
-        self, policy: Policy
-    ) -> None:
+
+class TestOracle:
+    def test_serial_parts_all_that_fits_runs_on_the_faster_device(self) -> None:
         tasks = tasks_of(EASY, SLOW_TRANSFER, TINY, IDLE, BULKY)
-        assert shares(policy, tasks) == [1, 1, 0, 0, 0.5]
+        assert shares(ORACLE, tasks) == [1, 1, 0, 0, 0.5]
 
-    def test_at_once_both_parts_end_together(self, policy: Policy) -> None:
+    def test_overlapped_parts_end_together(self) -> None:
         # f * 0.5 = 1 - f at 2/3; f * 0.85 = 1 - f at 1/1.85.
         tasks = tasks_of(EASY, SLOW_TRANSFER)
-        assert shares(policy, tasks, OVERLAPPED) == pytest.approx([2 / 3, 1 / 1.85])
+        assert shares(ORACLE, tasks, OVERLAPPED) == pytest.approx([2 / 3, 1 / 1.85])
 
-    def test_a_share_that_would_fail_is_not_taken(self, policy: Policy) -> None:
+    def test_a_share_that_would_fail_is_not_chosen(self) -> None:
         spec = RunSpec.parse({"physics": {"memory_policy": "fail"}})
-        assert shares(policy, tasks_of(BULKY), spec) == [0.5]
+        assert shares(ORACLE, tasks_of(BULKY), spec) == [0.5]
 
-    def test_a_share_that_pays_for_paging_is_taken_when_it_is_still_faster(
-        self, policy: Policy
-    ) -> None:
+    def test_a_share_that_needs_paging_is_chosen_if_it_is_still_faster(self) -> None:
         # All of it on the GPU: 2.333 + 8000/16000 = 2.833, less than half of it: 3.833.
         spec = RunSpec.parse({"physics": {"memory_policy": "page"}})
-        assert shares(policy, tasks_of(BULKY), spec) == [1]
+        assert shares(ORACLE, tasks_of(BULKY), spec) == [1]
 
 
-def split_mix(seed: int, counter: int) -> float:
-    """SplitMix64 as published, in plain integers."""
-    mask = 2**64 - 1
+class TestRandom:
+    @pytest.mark.parametrize(
+        ("seed", "expected"),
+        [
+            (0, [0.6548894655632133, 0.4681754780919517, 0.09063217758328779]),
+            (42, [0.7991876840255474, 0.47267726091818085, 0.5751662786346372]),
+            (2**63 - 1, [0.9838636327828625, 0.2705670626611829, 0.14834052974776046]),
+        ],
+    )
+    def test_a_seed_has_the_same_shares_for_ever(self, seed: int, expected: list[float]) -> None:
+        """From SplitMix64 as published, in plain integers."""
+        tasks = tasks_of(EASY, TINY, BULKY, first=10**12)
+        assert shares("random", tasks, RunSpec(seed=seed)) == expected
 
-    def mix(z: int) -> int:
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
-        return z ^ (z >> 31)
-
-    gamma = 0x9E3779B97F4A7C15
-    start = mix((seed + gamma) & mask)
-    return (mix((start + (counter + 1) * gamma) & mask) >> 11) / 2**53
-
-
-class TestRandom(PolicyContract):
-    reference = "random"
-
-    @pytest.mark.parametrize("seed", [0, 42, 2**63 - 1])
-    def test_the_draw_is_a_hash_of_seed_and_task(self, policy: Policy, seed: int) -> None:
-        spec = RunSpec.parse({"seed": seed})
-        tasks = tasks_of(*[EASY] * 20, first=10**12)
-        expected = [split_mix(seed, 10**12 + place) for place in range(20)]
-        assert shares(policy, tasks, spec) == expected
-
-    def test_the_draws_are_spread_evenly(self, policy: Policy) -> None:
+    def test_the_shares_are_uniform(self) -> None:
         # 10,000 draws in ten bins: 1000 each, standard deviation 30.
-        drawn = shares(policy, tasks_of(*[EASY] * 10_000))
+        drawn = shares("random", tasks_of(*[EASY] * 10_000))
         counts, _ = np.histogram(drawn, bins=10, range=(0, 1))
         assert np.abs(counts - 1000).max() < 150
 
-    def test_another_seed_draws_otherwise(self, policy: Policy) -> None:
-        tasks = tasks_of(*[EASY] * 100)
-        one, other = (np.array(shares(policy, tasks, RunSpec(seed=seed))) for seed in (1, 2))
-        assert abs(np.corrcoef(one, other)[0, 1]) < 0.4
-
-    def test_the_tasks_themselves_do_not_matter(self, policy: Policy) -> None:
-        assert shares(policy, tasks_of(EASY, BULKY)) == shares(policy, tasks_of(TINY, IDLE))
+    def test_the_shares_do_not_depend_on_the_tasks(self) -> None:
+        assert shares("random", tasks_of(EASY, BULKY)) == shares("random", tasks_of(TINY, IDLE))
 
 
-class WithoutAModel(PolicyContract):
-    """What a learning scheduler does until its first model arrives."""
-
-    def test_the_share_is_the_intensity_as_in_greedy(self, policy: Policy) -> None:
-        tasks = tasks_of((10, 0.0, 9), (1e6, 0.125, 64_000), (1, 1.0, 0))
-        assert shares(policy, tasks) == [0, 0.125, 1]
-
-    async def test_the_decision_says_that_no_model_made_it(self, policy: Policy) -> None:
-        tasks = tasks_of(EASY, TINY, first=5)
-        batch = Batch(Envelope("tasks", "run", 0, 0.0), batches.task_rows(tasks))
-        said = (await decide(batch, policy, None, SERIAL)).rows.to_pydict()
-        assert said["model_version"] == [0, 0]
-        assert said["explored"] == [False, False]
-        assert said["probability"] == [1.0, 1.0]
-        assert said["gpu"] == [1, 2]
-
-
-class TestHybridMlWithoutAModel(WithoutAModel):
-    reference = "hybrid_ml"
-
-
-class TestRlAgentWithoutAModel(WithoutAModel):
-    reference = "rl_agent"
-
-
-def with_contract(base: type[PolicyContract] = PolicyContract) -> set[str]:
-    named = {base.reference} if hasattr(base, "reference") else set()
-    return named.union(*(with_contract(contract) for contract in base.__subclasses__()))
-
-
-def test_every_built_in_policy_keeps_the_contract() -> None:
-    assert with_contract() >= set(policies.built_in())
+@pytest.mark.parametrize("name", LEARNERS)
+async def test_a_decision_without_a_model_has_version_0(name: str) -> None:
+    tasks = tasks_of(EASY, TINY, first=5)
+    batch = Batch(Envelope("tasks", "run", 0, 0.0), batches.task_rows(tasks))
+    rows = (await decide(batch, load(name), None, SERIAL)).rows.to_pydict()
+    assert rows["model_version"] == [0, 0]
+    assert rows["explored"] == [False, False]
+    assert rows["probability"] == [1.0, 1.0]
+    assert rows["gpu"] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -179,11 +132,6 @@ def test_every_built_in_policy_keeps_the_contract() -> None:
         (Decisions(np.zeros(2), np.array([-1, 0])), r"own: gpu must be 0\.\.3"),
     ],
 )
-def test_nonsense_is_named(decisions: Decisions, reason: str) -> None:
+def test_invalid_decisions_are_errors_that_say_why(decisions: Decisions, reason: str) -> None:
     with pytest.raises(PolicyError, match=reason):
         check(decisions, tasks_of(EASY, EASY), SERIAL, "own")
-
-
-def test_sense_is_accepted() -> None:
-    decisions = Decisions(np.array([0.0, 1.0]), np.array([3, 0]))
-    assert check(decisions, tasks_of(EASY, EASY), SERIAL, "own") is decisions

@@ -1,4 +1,4 @@
-"""`rl_agent` with a network: the contract of every policy, and what its rules say."""
+"""`rl_agent` with a network: the policy contract, Q-values, exploration and probabilities."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from services.scheduler.policies.rl_agent import RlAgent, epsilon, take_turns, values
+from services.scheduler.policies.rl_agent import RlAgent, best_action, epsilon, q_values
 from services.scheduler.policy import Policy
-from shared.spec import RunSpec
-from shared.tasks import Decisions, Tasks
-from shared.workload import Cursor, generate
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Decisions, Tasks
+from shared.domain.workload import Cursor, generate
 from tests.unit.scheduler.learned_contract import LearnedContract
-from tests.unit.scheduler.policy_contract import same, stretch
+from tests.unit.scheduler.policy_contract import are_equal, part_of
 
 
 def network(
@@ -42,40 +42,39 @@ def network(
     }
 
 
-def network_of(worth: list[float], exploration: float = 0.0) -> dict[str, Any]:
-    """A network that finds every task worth the same: the CPU, then the GPUs."""
-    weights = network(len(worth) - 1, exploration=exploration)
+def network_of(q: list[float], exploration: float = 0.0) -> dict[str, Any]:
+    """A network with the same Q-values for every task: the CPU's, then the GPUs'."""
+    weights = network(len(q) - 1, exploration=exploration)
     for name in ("value", "advantage"):
         weights[f"{name}.weight"][:] = 0
-    mean = sum(worth) / len(worth)
+    mean = sum(q) / len(q)
     weights["value.bias"][:] = mean
-    weights["advantage.bias"][:] = np.array(worth) - mean
+    weights["advantage.bias"][:] = np.array(q) - mean
     return weights
 
 
 class TestRlAgent(LearnedContract):
-    reference = "rl_agent"
     learned = RlAgent
 
     @staticmethod
     @cache
-    def body(spec: str) -> bytes:
+    def model(spec: str) -> bytes:
         return bytes(save(network(RunSpec.model_validate_json(spec).cluster.gpus)))
 
-    def test_a_task_is_placed_as_a_whole(self, policy: Policy, tasks: Tasks, spec: RunSpec) -> None:
+    def test_it_does_not_split_tasks(self, policy: Policy, tasks: Tasks, spec: RunSpec) -> None:
         assert set(policy.decide(tasks, spec).gpu_fraction.tolist()) <= {0.0, 1.0}
 
-    def test_the_size_of_batches_does_not_matter_for_exploration_either(
+    def test_exploration_does_not_depend_on_the_size_of_batches(
         self, policy: Policy, tasks: Tasks, spec: RunSpec
     ) -> None:
         whole = policy.decide(tasks, spec)
-        part = policy.decide(stretch(tasks, 400, 700), spec)
+        part = policy.decide(part_of(tasks, 400, 700), spec)
         assert np.array_equal(part.explored, whole.explored[400:700])
         assert np.array_equal(part.probability, whole.probability[400:700])
 
 
 def numbered(count: int, first: int = 0) -> Tasks:
-    """Tasks that differ by nothing but their number."""
+    """Tasks that differ only by their id."""
     one = np.ones(count)
     return Tasks(np.arange(first, first + count), 200 * one, 0.5 * one, 800 * one, 0 * one)
 
@@ -92,11 +91,11 @@ def exploring(share: float, **more: Any) -> RunSpec:
 
 def decided(weights: dict[str, Any], tasks: Tasks, spec: RunSpec) -> Decisions:
     agent = RlAgent()
-    return agent.decide_with(agent.open(bytes(save(weights))), tasks, spec)
+    return agent.decide_with(agent.load_model(bytes(save(weights))), tasks, spec)
 
 
-class TestValues:
-    def test_they_are_the_networks_by_hand(self) -> None:
+class TestQValues:
+    def test_they_follow_from_the_weights_by_hand(self) -> None:
         weights = {
             "centre": np.array([1.0, 0.0, 2.0]),
             "spread": np.array([2.0, 1.0, 0.5]),
@@ -109,10 +108,10 @@ class TestValues:
             "advantage.weight": np.array([[1.0, 0], [0, 1], [0, 0]]),
             "advantage.bias": np.array([0.0, 0.0, 2.5]),
         }
-        # State (3, 0.5, 2.5) is seen as (1, 0.5, 1); first layer (1.5, -0.5) -> (1.5, 0); second
-        # (3, 1.5); value 0.5; advantages (3, 1.5, 2.5), 7/3 on average.
-        found = values(weights, np.array([[3.0, 0.5, 2.5]], np.float32))
-        assert found[0].tolist() == pytest.approx([3.5 - 7 / 3, 2.0 - 7 / 3, 3.0 - 7 / 3])
+        # State (3, 0.5, 2.5) is normalised to (1, 0.5, 1); first layer (1.5, -0.5) -> (1.5, 0);
+        # second (3, 1.5); value 0.5; advantages (3, 1.5, 2.5), 7/3 on average.
+        q = q_values(weights, np.array([[3.0, 0.5, 2.5]], np.float32))
+        assert q[0].tolist() == pytest.approx([3.5 - 7 / 3, 2.0 - 7 / 3, 3.0 - 7 / 3])
 
     def test_the_state_is_log_size_intensity_and_log_memory(self) -> None:
         weights = network(1, hidden=3)
@@ -126,68 +125,63 @@ class TestValues:
         intensity = np.array([0.0, 0.1, 0.1])
         # log 20 = 2.996; log 19 = 2.944, log 21 = 3.045 < 3.096, log 41 = 3.714.
         tasks = Tasks(np.arange(3), size, intensity, memory, np.zeros(3))
-        said = decided(weights, tasks, exploring(0.0, gpus=1))
-        assert said.gpu_fraction.tolist() == [1, 1, 0]
+        decisions = decided(weights, tasks, exploring(0.0, gpus=1))
+        assert decisions.gpu_fraction.tolist() == [1, 1, 0]
 
 
 class TestBestAction:
-    def test_the_cpu_is_taken_where_it_is_worth_more(self) -> None:
-        said = decided(network_of([-0.5, -1, -1, -1, -1]), numbered(8), exploring(0.0))
-        assert said.gpu_fraction.tolist() == [0] * 8
-        assert said.gpu is not None
-        assert said.gpu.tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+    def test_the_cpu_is_chosen_where_its_value_is_higher(self) -> None:
+        decisions = decided(network_of([-0.5, -1, -1, -1, -1]), numbered(8), exploring(0.0))
+        assert decisions.gpu_fraction.tolist() == [0] * 8
+        assert decisions.gpu.tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
 
-    def test_equal_gpus_take_turns(self) -> None:
-        said = decided(network_of([-2, -1, -1, -1, -1]), numbered(4000), exploring(0.0))
-        assert said.gpu_fraction.tolist() == [1] * 4000
-        assert said.gpu is not None
-        assert np.bincount(said.gpu).tolist() == [1000] * 4
+    def test_equal_gpus_are_used_in_rotation(self) -> None:
+        decisions = decided(network_of([-2, -1, -1, -1, -1]), numbered(4000), exploring(0.0))
+        assert decisions.gpu_fraction.tolist() == [1] * 4000
+        assert np.bincount(decisions.gpu).tolist() == [1000] * 4
 
-    def test_gpus_that_are_nearly_as_good_take_turns_and_the_others_get_nothing(self) -> None:
-        worth = [-2, -1.5, -1.02, -1.0, -1.04]
+    def test_gpus_that_are_nearly_as_good_rotate_and_the_others_are_not_used(self) -> None:
+        q = [-2, -1.5, -1.02, -1.0, -1.04]
         spec = exploring(0.0, indifference=0.05)
-        said = decided(network_of(worth), numbered(6), spec)
-        assert said.gpu is not None
-        assert said.gpu.tolist() == [1, 2, 3, 1, 2, 3]
+        decisions = decided(network_of(q), numbered(6), spec)
+        assert decisions.gpu.tolist() == [1, 2, 3, 1, 2, 3]
 
-    def test_a_clearly_better_gpu_takes_all(self) -> None:
-        said = decided(network_of([-2, -1.5, -1.4, -1.0, -1.3]), numbered(50), exploring(0.0))
-        assert said.gpu is not None
-        assert set(said.gpu.tolist()) == {2}
+    def test_a_clearly_better_gpu_is_used_for_every_task(self) -> None:
+        decisions = decided(network_of([-2, -1.5, -1.4, -1.0, -1.3]), numbered(50), exploring(0.0))
+        assert set(decisions.gpu.tolist()) == {2}
 
-    def test_turns_are_taken_task_by_task(self) -> None:
-        worth = np.array([[0.0, 1, 1], [0, 2, 1], [5, 1, 1], [0, 1, 2], [0, 1, 1], [0, 1, 1]])
-        actions = take_turns(worth, np.array([10, 11, 12, 13, 14, 15]), 0.1)
+    def test_the_rotation_is_by_task_id(self) -> None:
+        q = np.array([[0.0, 1, 1], [0, 2, 1], [5, 1, 1], [0, 1, 2], [0, 1, 1], [0, 1, 1]])
+        actions = best_action(q, np.array([10, 11, 12, 13, 14, 15]), 0.1)
         assert actions.tolist() == [1, 1, 0, 2, 1, 2]
 
-    def test_the_cpu_must_not_be_better_than_the_best_gpu_however_indifferent(self) -> None:
-        # The third GPU alone beats the CPU; its near equal may have the turn all the same.
-        actions = take_turns(np.array([[0.98, 0.0, 0.96, 1.0]] * 4), np.arange(4), 0.05)
+    def test_a_gpu_is_used_only_if_the_best_gpu_is_better_than_the_cpu(self) -> None:
+        # Only the third GPU is better than the CPU; the second rotates with it anyway.
+        actions = best_action(np.array([[0.98, 0.0, 0.96, 1.0]] * 4), np.arange(4), 0.05)
         assert actions.tolist() == [2, 3, 2, 3]
 
-    def test_a_model_for_another_cluster_is_an_error_that_says_so(self) -> None:
+    def test_a_model_for_another_cluster_is_an_error(self) -> None:
         with pytest.raises(ValueError, match="a model of 3 GPUs in a cluster of 4"):
             decided(network_of([0, 1, 1, 1]), numbered(1), agent_spec())
 
 
-def assert_share(found: Any, expected: float) -> None:
+def assert_share(draws: Any, expected: float) -> None:
     """A share of independent draws is as expected, to five standard errors."""
-    error = (expected * (1 - expected) / len(found)) ** 0.5
-    assert np.mean(found) == pytest.approx(expected, abs=5 * error)
+    error = (expected * (1 - expected) / len(draws)) ** 0.5
+    assert np.mean(draws) == pytest.approx(expected, abs=5 * error)
 
 
 class TestExploration:
     @pytest.mark.parametrize("share", [0.0, 0.05, 0.3, 1.0])
-    def test_it_is_as_frequent_as_the_spec_says(self, share: float) -> None:
-        said = decided(network_of([0, 1, 1, 1, 1]), numbered(20_000), exploring(share))
-        assert said.explored is not None
-        assert_share(said.explored, share)
+    def test_it_is_as_frequent_as_in_the_spec(self, share: float) -> None:
+        decisions = decided(network_of([0, 1, 1, 1, 1]), numbered(20_000), exploring(share))
+        assert_share(decisions.explored, share)
 
-    def test_it_fades_from_task_to_task(self) -> None:
+    def test_it_decays_with_the_task_id(self) -> None:
         spec = agent_spec(epsilon_start=0.1, epsilon_end=0.01, epsilon_tasks=1500)
-        found = epsilon(np.array([0, 1500, 3000, 10**6]), spec)
+        share = epsilon(np.array([0, 1500, 3000, 10**6]), spec)
         # 0.01 + 0.09 e^0, e^-1, e^-2, 0
-        assert found.tolist() == pytest.approx([0.1, 0.0431091, 0.0221802, 0.01], abs=1e-7)
+        assert share.tolist() == pytest.approx([0.1, 0.0431091, 0.0221802, 0.01], abs=1e-7)
 
     def test_without_pretraining_it_starts_at_the_cold_value(self) -> None:
         spec = agent_spec(pretrain=0, epsilon_cold=0.9, epsilon_start=0.1, epsilon_end=0.1)
@@ -195,17 +189,12 @@ class TestExploration:
             [0.9, 0.1 + 0.8 * 0.3678794]
         )
 
-    def test_a_learner_may_ask_for_more_of_it(self) -> None:
-        weights = network_of([0, 1, 1, 1, 1], exploration=0.4)
-        said = decided(weights, numbered(20_000), exploring(0.05))
-        assert said.explored is not None
-        assert_share(said.explored, 0.4)
-
-    def test_a_learner_cannot_ask_for_less_than_the_spec_says(self) -> None:
-        weights = network_of([0, 1, 1, 1, 1], exploration=0.05)
-        said = decided(weights, numbered(20_000), exploring(0.4))
-        assert said.explored is not None
-        assert_share(said.explored, 0.4)
+    @pytest.mark.parametrize(("of_model", "of_spec"), [(0.4, 0.05), (0.05, 0.4)])
+    def test_a_model_can_ask_for_more_but_not_for_less(
+        self, of_model: float, of_spec: float
+    ) -> None:
+        weights = network_of([0, 1, 1, 1, 1], exploration=of_model)
+        assert_share(decided(weights, numbered(20_000), exploring(of_spec)).explored, 0.4)
 
     def test_it_depends_on_seed_and_task_id_alone(self) -> None:
         spec = exploring(0.3)
@@ -216,11 +205,9 @@ class TestExploration:
         assert np.array_equal(one.explored, other.explored)
         tried = one.explored
         assert np.array_equal(one.gpu_fraction[tried], other.gpu_fraction[tried])
-        assert one.gpu is not None
-        assert other.gpu is not None
         assert np.array_equal(one.gpu[tried], other.gpu[tried])
 
-    def test_another_seed_explores_otherwise(self) -> None:
+    def test_another_seed_explores_other_tasks(self) -> None:
         weights, tasks = network_of([0, 1, 1, 1, 1]), numbered(2000)
         one = decided(weights, tasks, exploring(0.3, seed=1)).explored
         other = decided(weights, tasks, exploring(0.3, seed=2)).explored
@@ -229,50 +216,47 @@ class TestExploration:
         assert_share(one == other, 0.58)
 
     @pytest.mark.parametrize("share", [0.2, 1.0])
-    def test_every_action_is_tried_equally_often(self, share: float) -> None:
-        said = decided(network_of([0, 1, 1, 1, 1]), numbered(20_000), exploring(share))
-        assert said.gpu is not None
-        action = np.where(said.gpu_fraction > 0, said.gpu + 1, 0)[said.explored]
+    def test_every_action_is_explored_equally_often(self, share: float) -> None:
+        decisions = decided(network_of([0, 1, 1, 1, 1]), numbered(20_000), exploring(share))
+        action = np.where(decisions.gpu_fraction > 0, decisions.gpu + 1, 0)[decisions.explored]
         for number in range(5):
             assert_share(action == number, 0.2)
 
-    def test_a_surprised_learner_has_the_cpu_tried_as_often_as_the_gpus(self) -> None:
+    def test_after_a_surprise_half_of_it_is_on_the_cpu(self) -> None:
         weights = network_of([0, 1, 1, 1, 1], exploration=0.4)
-        said = decided(weights, numbered(20_000), exploring(0.05))
-        assert said.gpu is not None
-        action = np.where(said.gpu_fraction > 0, said.gpu + 1, 0)[said.explored]
+        decisions = decided(weights, numbered(20_000), exploring(0.05))
+        action = np.where(decisions.gpu_fraction > 0, decisions.gpu + 1, 0)[decisions.explored]
         assert_share(action == 0, 0.5)
         for number in range(1, 5):
             assert_share(action == number, 0.125)
 
 
 class TestProbability:
-    def test_it_is_that_of_the_action_that_was_taken(self) -> None:
-        """Two GPUs and the CPU, GPU 1 is best, a fifth is explored: 0.2/3 for what is tried, and
-        0.8 more for the best one, even if it was found by trying."""
-        said = decided(network_of([0, 1, 2]), numbered(3000), exploring(0.2, gpus=2))
-        assert said.probability is not None
-        assert said.gpu is not None
-        best = (said.gpu_fraction == 1) & (said.gpu == 1)
-        assert (best & said.explored).any()
+    def test_it_is_that_of_the_action_taken(self) -> None:
+        """Two GPUs and the CPU, GPU 1 is best, a fifth is explored: 0.2/3 for each action, and 0.8
+        more for the best one, even if it was explored."""
+        decisions = decided(network_of([0, 1, 2]), numbered(3000), exploring(0.2, gpus=2))
+        best = (decisions.gpu_fraction == 1) & (decisions.gpu == 1)
+        assert (best & decisions.explored).any()
         assert (~best).any()
-        assert said.probability[best].tolist() == pytest.approx([0.8 + 0.2 / 3] * best.sum())
-        assert said.probability[~best].tolist() == pytest.approx([0.2 / 3] * (~best).sum())
+        assert decisions.probability[best].tolist() == pytest.approx([0.8 + 0.2 / 3] * best.sum())
+        assert decisions.probability[~best].tolist() == pytest.approx([0.2 / 3] * (~best).sum())
 
-    def test_it_is_how_often_the_action_is_taken(self) -> None:
-        said = decided(network_of([2, 1, 0]), numbered(20_000), exploring(0.3, gpus=2))
-        assert said.probability is not None
-        assert_share(said.gpu_fraction == 0, float(said.probability[said.gpu_fraction == 0][0]))
+    def test_it_is_the_frequency_of_the_action(self) -> None:
+        decisions = decided(network_of([2, 1, 0]), numbered(20_000), exploring(0.3, gpus=2))
+        assert_share(
+            decisions.gpu_fraction == 0,
+            float(decisions.probability[decisions.gpu_fraction == 0][0]),
+        )
 
-    def test_the_turn_that_a_task_id_has_is_the_best_action(self) -> None:
-        said = decided(network_of([0, 1, 1, 1, 1]), numbered(100), exploring(0.0))
-        assert said.probability is not None
-        assert said.probability.tolist() == [1.0] * 100
+    def test_the_gpu_in_rotation_counts_as_the_best_action(self) -> None:
+        decisions = decided(network_of([0, 1, 1, 1, 1]), numbered(100), exploring(0.0))
+        assert decisions.probability.tolist() == [1.0] * 100
 
-    def test_exploration_that_the_learner_asked_for_counts(self) -> None:
+    def test_exploration_that_the_model_asks_for_counts(self) -> None:
         weights = network_of([0, 1], exploration=0.5)
-        said = decided(weights, numbered(200), exploring(0.1, gpus=1))
-        assert set(said.probability.tolist()) == {0.25, 0.75}
+        decisions = decided(weights, numbered(200), exploring(0.1, gpus=1))
+        assert set(decisions.probability.tolist()) == {0.25, 0.75}
 
 
 def without(weights: dict[str, Any], name: str) -> dict[str, Any]:
@@ -292,15 +276,15 @@ def without(weights: dict[str, Any], name: str) -> dict[str, Any]:
         bytes(save({**network(4), "value.weight": np.zeros((1, 9), np.float32)})),
     ],
 )
-def test_weights_that_are_no_agents_cannot_be_opened(body: bytes) -> None:
+def test_weights_that_are_not_an_agents_are_an_error(body: bytes) -> None:
     agent = RlAgent()
-    with pytest.raises(Exception):  # noqa: B017, PT011  whichever: the shelf refuses it
-        agent.open(body)
+    with pytest.raises(Exception):  # noqa: B017, PT011  any: the cache refuses the model
+        agent.load_model(body)
 
 
-def test_another_model_decides_otherwise() -> None:
+def test_another_model_decides_differently() -> None:
     """The contract would hold for a policy that ignores its model."""
     spec = exploring(0.0)
     tasks, _ = generate(spec, Cursor(), 200)
     one, other = (decided(network(4, seed=seed), tasks, spec) for seed in (1, 2))
-    assert not same(one, other)
+    assert not are_equal(one, other)

@@ -1,4 +1,4 @@
-"""Agents to look into, tasks and results for them, and what the formulas say of these."""
+"""Agents, tasks and results for the tests of the DQN, and execution times from the formulas."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 import torch
 
 from services.trainer.dqn import Dqn, DuelingNetwork, Results
-from shared.features import agent_state
-from shared.spec import RunSpec
-from shared.tasks import Floats, Tasks
-from shared.workload import Cursor, generate
+from shared.domain.features import agent_state
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Floats, Tasks
+from shared.domain.workload import Cursor, generate
 
 
 def spec_of(seed: int = 1, *, energy_weight: float = 0.5, **agent: Any) -> RunSpec:
@@ -31,7 +31,7 @@ def seconds(tasks: Tasks) -> tuple[Floats, Floats]:
     return on_cpu, np.where(tasks.memory_required > 8000, on_cpu, on_gpu)
 
 
-def worth(dqn: Dqn, tasks: Tasks) -> Floats:
+def q_values(dqn: Dqn, tasks: Tasks) -> Floats:
     with torch.no_grad():
         return np.asarray(dqn.policy(torch.from_numpy(agent_state(tasks))).numpy())
 

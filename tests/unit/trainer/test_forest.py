@@ -1,4 +1,4 @@
-"""The forest: what it sees, how well it imitates the Oracle, when it is refitted and shipped."""
+"""The forest: its features, how well it imitates the Oracle, when it is refitted and accepted."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from services.trainer import forest
-from services.trainer.forest import ForestLearner, Labelled
-from shared.features import FOREST_FEATURES, forest_features
-from shared.spec import RunSpec
-from shared.tasks import Floats, Tasks
-from shared.workload import Cursor, generate
+from services.trainer.forest import ForestLearner, LabelledTasks
+from shared.domain.features import forest_features
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Floats, Tasks
+from shared.domain.workload import Cursor, generate
 
 OVERLAPPED = {"physics": {"split": "overlapped"}}
 
@@ -25,13 +25,13 @@ def spec_of(seed: int = 1, trees: int = 100, **more: Any) -> RunSpec:
 
 
 def tasks_of(spec: RunSpec, count: int, *, first: int = 0, preset: str = "hpc") -> Tasks:
-    """Tasks with the ids from `first` on; those of another id are others."""
+    """Tasks with the ids from `first` on; each id has its own task."""
     run = RunSpec.parse({"seed": spec.seed, "workload": {"preset": preset}})
     return generate(run, Cursor(generated=first, next_task=first), count)[0]
 
 
 def seconds(tasks: Tasks, share: Floats, spec: RunSpec) -> Floats:
-    """Execution times, from the formulas and not from the arena's own physics."""
+    """Execution times from the formulas, independent of the product's physics."""
     on_cpu = (tasks.size / 1000) ** 1.5 / (tasks.compute_intensity + 0.5)
     on_gpu = on_cpu / (1 + 3 * tasks.compute_intensity) + tasks.memory_required / 16000
     share = np.where(share * tasks.memory_required > 8000, 0.0, share)
@@ -40,32 +40,32 @@ def seconds(tasks: Tasks, share: Floats, spec: RunSpec) -> Floats:
 
 
 def oracle_share(tasks: Tasks, spec: RunSpec) -> Floats:
-    """The fastest of a thousand shares, without any thought."""
+    """The fastest of a thousand shares."""
     grid = np.linspace(0, 1, 1001)
     times = np.stack([seconds(tasks, np.full(len(tasks), share), spec) for share in grid])
     return grid[times.argmin(axis=0)]
 
 
-def labelled(spec: RunSpec, count: int, *, first: int = 0, preset: str = "hpc") -> Labelled:
+def labelled(spec: RunSpec, count: int, *, first: int = 0, preset: str = "hpc") -> LabelledTasks:
     tasks = tasks_of(spec, count, first=first, preset=preset)
-    return Labelled(tasks, oracle_share(tasks, spec))
+    return LabelledTasks(tasks, oracle_share(tasks, spec))
 
 
 def always(share: float, spec: RunSpec) -> bytes:
-    """A model that says the same of every task."""
+    """A model that predicts the same share for every task."""
     tasks = tasks_of(spec, 10)
-    return forest.fit(Labelled(tasks, np.full(10, share)), spec)
+    return forest.fit(LabelledTasks(tasks, np.full(10, share)), spec)
 
 
-def total(body: bytes, of: Labelled, spec: RunSpec) -> float:
-    """Total time of a model's shares, slivers of less than 0.1 left out, over the Oracle's."""
+def total(body: bytes, of: LabelledTasks, spec: RunSpec) -> float:
+    """Total time of a model's shares, rounded within 0.1 of 0 and 1, over the Oracle's."""
     raw = forest.predict(forest.open_model(body), forest_features(of.tasks))
     shares = np.where(raw < 0.1, 0.0, np.where(raw > 0.9, 1.0, raw))
     return float(seconds(of.tasks, shares, spec).sum() / seconds(of.tasks, of.share, spec).sum())
 
 
 class TestFeatures:
-    def test_they_are_in_their_order(self) -> None:
+    def test_they_have_a_fixed_order(self) -> None:
         tasks = Tasks(
             task_id=np.array([3, 4]),
             size=np.array([200.0, 4000.0]),
@@ -73,19 +73,12 @@ class TestFeatures:
             memory_required=np.array([800.0, 50.0]),
             arrival_time=np.zeros(2),
         )
-        found = forest_features(tasks)
-        assert FOREST_FEATURES == (
-            "size",
-            "compute_intensity",
-            "memory_required",
-            "memory_per_size",
-            "intensity_per_memory",
-        )
-        assert found.dtype == np.float32
-        assert found[0].tolist() == pytest.approx([200, 0.5, 800, 4, 0.000625])
-        assert found[1].tolist() == pytest.approx([4000, 0.25, 50, 0.0125, 0.005])
+        features = forest_features(tasks)
+        assert features.dtype == np.float32
+        assert features[0].tolist() == pytest.approx([200, 0.5, 800, 4, 0.000625])
+        assert features[1].tolist() == pytest.approx([4000, 0.25, 50, 0.0125, 0.005])
 
-    def test_a_task_without_memory_has_finite_ones(self) -> None:
+    def test_a_task_without_memory_has_finite_features(self) -> None:
         tasks = Tasks(np.array([0]), *(np.array([value]) for value in (10.0, 1.0, 0.0, 0.0)))
         assert forest_features(tasks).tolist() == [[10, 1, 0, 0, 1000]]
 
@@ -98,23 +91,23 @@ class TestFit:
         assert 1 <= total(body, labelled(spec, 3000, first=1000), spec) < 1.02
 
     @pytest.mark.parametrize("seed", [1, 2])
-    def test_and_within_5_percent_where_tasks_are_split(self, seed: int) -> None:
+    def test_overlapped_parts_within_5_percent_of_the_oracle(self, seed: int) -> None:
         spec = spec_of(seed, **OVERLAPPED)
         body = forest.fit(labelled(spec, 1000), spec)
         unseen = labelled(spec, 3000, first=1000)
         assert 1 <= total(body, unseen, spec) < 1.05
-        # It is no question of all or nothing there.
+        # Nearly all tasks are split there.
         assert ((unseen.share > 0.05) & (unseen.share < 0.95)).mean() > 0.9
 
-    def test_the_shipped_model_says_what_scikit_learn_says(self) -> None:
+    def test_the_onnx_model_predicts_what_scikit_learn_predicts(self) -> None:
         spec = spec_of(trees=20, **OVERLAPPED)
         known, unseen = labelled(spec, 500), tasks_of(spec, 2000, first=500)
         same = make_pipeline(StandardScaler(), RandomForestRegressor(20, random_state=spec.seed))
         same.fit(forest_features(known.tasks), known.share)
-        shipped = forest.open_model(forest.fit(known, spec))
-        found = forest.predict(shipped, forest_features(unseen))
-        difference = np.abs(found - same.predict(forest_features(unseen)))
-        # A feature that lies on a threshold may fall to the other side in 32 bits.
+        onnx = forest.open_model(forest.fit(known, spec))
+        predicted = forest.predict(onnx, forest_features(unseen))
+        difference = np.abs(predicted - same.predict(forest_features(unseen)))
+        # In 32 bits a feature at a threshold may be on the other side of it.
         assert np.quantile(difference, 0.99) < 1e-5
         assert difference.max() < 0.1
 
@@ -125,13 +118,12 @@ class TestFit:
 
     def test_the_labels_of_generated_tasks_are_the_oracles(self) -> None:
         for spec in (spec_of(), spec_of(**OVERLAPPED)):
-            found = forest.generated(tasks_of(spec, 300), spec)
-            best = seconds(found.tasks, found.share, spec)
-            assert (
-                best <= seconds(found.tasks, oracle_share(found.tasks, spec), spec) + 1e-9
-            ).all()
+            labelled = forest.label(tasks_of(spec, 300), spec)
+            time = seconds(labelled.tasks, labelled.share, spec)
+            best = seconds(labelled.tasks, oracle_share(labelled.tasks, spec), spec)
+            assert (time <= best + 1e-9).all()
 
-    def test_shares_that_a_model_puts_beyond_0_and_1_are_cut(self) -> None:
+    def test_predictions_beyond_0_and_1_are_clipped(self) -> None:
         spec = spec_of(trees=1)
         features = forest_features(tasks_of(spec, 3))
         for wild, cut in ((1.7, 1.0), (-0.4, 0.0)):
@@ -140,188 +132,164 @@ class TestFit:
             )
 
 
-class TestJudge:
+class TestChallenge:
     SPEC = spec_of(trees=10)
 
-    def test_the_first_one_ships(self) -> None:
-        verdict = forest.judge(labelled(self.SPEC, 200), None, self.SPEC)
-        assert (verdict.ships, verdict.champion) == (True, None)
-        assert verdict.challenger >= 1
+    def test_the_first_model_is_accepted(self) -> None:
+        result = forest.challenge(labelled(self.SPEC, 200), None, self.SPEC)
+        assert (result.accepted, result.champion_score) == (True, None)
+        assert result.score >= 1
 
-    def test_an_equal_one_ships(self) -> None:
+    def test_an_equal_challenger_is_accepted(self) -> None:
         window = labelled(self.SPEC, 200)
-        champion = forest.fit(window.without_last(25), self.SPEC)
-        verdict = forest.judge(window, champion, self.SPEC)
-        assert verdict.ships
-        assert verdict.champion == verdict.challenger
-        assert verdict.body == champion
-        assert verdict.reason.startswith("not worse: ")
+        champion = forest.fit(window.all_but_last(25), self.SPEC)
+        result = forest.challenge(window, champion, self.SPEC)
+        assert result.accepted
+        assert result.champion_score == result.score
+        assert result.body == champion
+        assert result.reason.startswith("not worse: ")
 
-    def test_a_better_one_ships(self) -> None:
-        verdict = forest.judge(labelled(self.SPEC, 400), always(0.5, self.SPEC), self.SPEC)
-        assert verdict.ships
-        assert verdict.champion is not None
-        assert verdict.challenger < verdict.champion
+    def test_a_better_challenger_is_accepted(self) -> None:
+        result = forest.challenge(labelled(self.SPEC, 400), always(0.5, self.SPEC), self.SPEC)
+        assert result.accepted
+        assert result.score < result.champion_score
 
-    def test_a_worse_one_is_kept_back(self) -> None:
-        """The champion knows the unseen results by heart; the challenger has learned nonsense."""
-        window = labelled(self.SPEC, 200)
-        champion = forest.fit(labelled(self.SPEC, 1000), self.SPEC)
-        misled = np.concatenate([1 - window.share[:-25], window.share[-25:]])
-        verdict = forest.judge(Labelled(window.tasks, misled), champion, self.SPEC)
-        assert not verdict.ships
-        assert verdict.champion is not None
-        assert verdict.challenger > verdict.champion
-        assert verdict.reason.startswith("worse: ")
-
-    @pytest.mark.parametrize(("tolerance", "ships"), [(0.0, False), (10.0, True)])
-    def test_how_much_worse_it_may_be_is_a_field_of_the_spec(
-        self, tolerance: float, ships: bool
+    @pytest.mark.parametrize(("tolerance", "accepted"), [(0.0, False), (10.0, True)])
+    def test_a_worse_challenger_is_accepted_only_within_the_tolerance(
+        self, tolerance: float, accepted: bool
     ) -> None:
+        """The champion was fitted on the unseen results, the challenger on inverted shares."""
         rule = {"trees": 10, "tolerance": tolerance}
         spec = RunSpec.parse({"seed": 1, "learning": {"forest": rule}})
         window = labelled(spec, 200)
         champion = forest.fit(labelled(spec, 1000), spec)
         misled = np.concatenate([1 - window.share[:-25], window.share[-25:]])
-        assert forest.judge(Labelled(window.tasks, misled), champion, spec).ships is ships
+        result = forest.challenge(LabelledTasks(window.tasks, misled), champion, spec)
+        assert result.accepted is accepted
+        assert result.score > result.champion_score
+        assert result.reason.startswith("worse: ") is not accepted
 
-    def test_it_is_fitted_on_all_but_the_newest_and_both_are_judged_on_those(self) -> None:
+    def test_it_is_fitted_on_all_but_the_newest_results_and_scored_on_those(self) -> None:
         window, champion = labelled(self.SPEC, 300), always(1.0, self.SPEC)
-        verdict = forest.judge(window, champion, self.SPEC)
-        known = verdict.trained_on.tasks
-        assert (len(known), known.task_id[0], known.task_id[-1]) == (275, 0, 274)
-        newest = Labelled(tasks_of(self.SPEC, 25, first=275), window.share[275:])
-        assert verdict.challenger == pytest.approx(total(verdict.body, newest, self.SPEC))
+        result = forest.challenge(window, champion, self.SPEC)
+        fitted_on = result.trained_on.tasks
+        assert (len(fitted_on), fitted_on.task_id[0], fitted_on.task_id[-1]) == (275, 0, 274)
+        newest = LabelledTasks(tasks_of(self.SPEC, 25, first=275), window.share[275:])
+        assert result.score == pytest.approx(total(result.body, newest, self.SPEC))
         # All on the GPU, by hand.
         everything = seconds(newest.tasks, np.ones(25), self.SPEC).sum()
         best = seconds(newest.tasks, newest.share, self.SPEC).sum()
-        assert verdict.champion == pytest.approx(everything / best)
-        assert f"{verdict.challenger:.4f} against {verdict.champion:.4f}" in verdict.reason
-        assert verdict.reason.endswith("on the newest 25 results")
+        assert result.champion_score == pytest.approx(everything / best)
+        assert f"{result.score:.4f} against {result.champion_score:.4f}" in result.reason
+        assert result.reason.endswith("on the newest 25 results")
 
 
-def fed(learner: ForestLearner, results: Labelled, champion: bytes | None = None) -> None:
+def add(learner: ForestLearner, results: LabelledTasks, champion: bytes | None = None) -> None:
     learner.add(results, None if champion is None else forest.open_model(champion))
 
 
 class TestLearner:
     SPEC = spec_of(trees=10)
 
-    def batch(self, first: int, count: int) -> Labelled:
+    def batch(self, first: int, count: int) -> LabelledTasks:
         return labelled(self.SPEC, count, first=first)
 
-    def test_results_push_out_what_was_known_before_them(self) -> None:
+    def test_results_replace_the_pretraining_tasks(self) -> None:
         spec = RunSpec.parse({"learning": {"forest": {"window": 200}}})
         learner = ForestLearner(spec)
-        learner.begin_with(forest.generated(tasks_of(spec, 300, first=5000), spec))
-        assert (learner.fresh, learner.due()) == (0, False)
-        fed(learner, labelled(spec, 60))
-        assert learner.window is not None
+        learner.fill_window(forest.label(tasks_of(spec, 300, first=5000), spec))
+        assert (learner.results_since_fit, learner.fit_is_due()) == (0, False)
+        add(learner, labelled(spec, 60))
         assert learner.window.tasks.task_id.tolist() == [-1] * 140 + list(range(60))
-        assert learner.due()
-        fed(learner, labelled(spec, 200, first=60))
+        assert learner.fit_is_due()
+        add(learner, labelled(spec, 200, first=60))
         assert learner.window.tasks.task_id.tolist() == list(range(60, 260))
 
-    def test_a_fit_is_due_after_50_results(self) -> None:
+    def test_a_fit_is_due_50_results_after_the_last(self) -> None:
         learner = ForestLearner(self.SPEC)
-        assert not learner.due()
-        fed(learner, self.batch(0, 49))
-        assert not learner.due()
-        fed(learner, self.batch(49, 1))
-        assert learner.due()
+        for first in (0, 120):
+            assert not learner.fit_is_due()
+            add(learner, self.batch(first, 49))
+            assert not learner.fit_is_due()
+            add(learner, self.batch(first + 49, 71))
+            assert learner.fit_is_due()
+            learner.start_fit()
 
-    def test_after_a_fit_the_next_is_due_50_results_later(self) -> None:
+    def test_results_that_arrive_during_a_fit_count_for_the_next_one(self) -> None:
         learner = ForestLearner(self.SPEC)
-        fed(learner, self.batch(0, 120))
-        learner.begin()
-        assert not learner.due()
-        fed(learner, self.batch(120, 49))
-        assert not learner.due()
-        fed(learner, self.batch(169, 1))
-        assert learner.due()
-
-    def test_results_that_come_during_a_fit_count_for_one_next_fit(self) -> None:
-        learner = ForestLearner(self.SPEC)
-        fed(learner, self.batch(0, 60))
-        window, drifted = learner.begin()
+        add(learner, self.batch(0, 60))
+        window, drifted = learner.start_fit()
         assert (len(window), drifted) == (60, False)
         for first in range(60, 400, 20):
-            fed(learner, self.batch(first, 20))
-        assert len(window) == 60  # what is being fitted does not change
-        window, _ = learner.begin()
+            add(learner, self.batch(first, 20))
+        assert len(window) == 60  # the window being fitted does not change
+        window, _ = learner.start_fit()
         assert window.tasks.task_id.tolist() == list(range(400))
-        assert not learner.due()
+        assert not learner.fit_is_due()
 
-    def test_there_is_no_fit_without_enough_to_judge_it_by(self) -> None:
+    def test_no_fit_is_due_without_enough_results_to_score_it(self) -> None:
         rule = {"trees": 10, "retrain_every": 10, "judge_on": 30}
         learner = ForestLearner(RunSpec.parse({"seed": 1, "learning": {"forest": rule}}))
-        fed(learner, self.batch(0, 59))
-        assert not learner.due()
-        fed(learner, self.batch(59, 1))
-        assert learner.due()
+        add(learner, self.batch(0, 59))
+        assert not learner.fit_is_due()
+        add(learner, self.batch(59, 1))
+        assert learner.fit_is_due()
 
     def test_the_window_has_the_newest_1000_results(self) -> None:
         learner = ForestLearner(self.SPEC)
-        for first in range(0, 1300, 130):
-            fed(learner, self.batch(first, 130))
-            assert len(learner.window or ()) == min(first + 130, 1000)
-        window, _ = learner.begin()
-        assert window.tasks.task_id.tolist() == list(range(300, 1300))
-        expected = tasks_of(self.SPEC, 1000, first=300)
+        for first, count in ((0, 130), (130, 1500), (1630, 130)):  # one batch exceeds the window
+            add(learner, self.batch(first, count))
+            assert len(learner.window) == min(first + count, 1000)
+        window, _ = learner.start_fit()
+        assert window.tasks.task_id.tolist() == list(range(760, 1760))
+        expected = tasks_of(self.SPEC, 1000, first=760)
         assert window.tasks.size.tolist() == expected.size.tolist()
         assert window.share.tolist() == oracle_share(expected, self.SPEC).tolist()
 
-    def test_a_batch_larger_than_the_window_is_cut_to_its_newest(self) -> None:
+    def test_redelivered_results_are_ignored(self) -> None:
         learner = ForestLearner(self.SPEC)
-        fed(learner, self.batch(0, 1500))
-        window, _ = learner.begin()
-        assert window.tasks.task_id.tolist() == list(range(500, 1500))
-
-    def test_results_that_come_again_change_nothing(self) -> None:
-        learner = ForestLearner(self.SPEC)
-        fed(learner, self.batch(0, 30))
-        fed(learner, self.batch(0, 30))
-        fed(learner, self.batch(10, 10))
-        assert (learner.fresh, learner.due()) == (30, False)
-        fed(learner, self.batch(20, 20))  # half of it is new
-        assert learner.fresh == 40
-        assert learner.window is not None
+        add(learner, self.batch(0, 30))
+        add(learner, self.batch(0, 30))
+        add(learner, self.batch(10, 10))
+        assert (learner.results_since_fit, learner.fit_is_due()) == (30, False)
+        add(learner, self.batch(20, 20))  # half of it is new
+        assert learner.results_since_fit == 40
         assert learner.window.tasks.task_id.tolist() == list(range(40))
 
-    def test_a_stream_that_stays_as_it_is_does_not_drift(self) -> None:
+    def test_an_unchanged_workload_is_no_drift(self) -> None:
         champion = forest.fit(self.batch(0, 1000), self.SPEC)
         learner = ForestLearner(self.SPEC)
         for first in range(1000, 6000, 50):
-            fed(learner, self.batch(first, 50), champion)
+            add(learner, self.batch(first, 50), champion)
             assert not learner.drifted
 
     @pytest.mark.parametrize("seed", [1, 2, 3])
-    def test_a_shift_is_noticed_and_asks_for_a_fit_at_once(self, seed: int) -> None:
+    def test_a_changed_workload_is_drift_and_makes_a_fit_due_at_once(self, seed: int) -> None:
         spec = spec_of(seed, trees=10)
         champion = forest.fit(labelled(spec, 1000, preset="gpu_friendly"), spec)
         learner = ForestLearner(spec)
-        fed(learner, labelled(spec, 500, first=1000, preset="gpu_friendly"), champion)
+        add(learner, labelled(spec, 500, first=1000, preset="gpu_friendly"), champion)
         assert not learner.drifted
-        learner.begin()
-        fed(learner, labelled(spec, 49, first=1500, preset="cpu_friendly"), champion)
+        learner.start_fit()
+        add(learner, labelled(spec, 49, first=1500, preset="cpu_friendly"), champion)
         assert learner.drifted
-        assert learner.due()  # though there are no 50 new results yet
-        _, drifted = learner.begin()
+        assert learner.fit_is_due()  # before there are 50 new results
+        _, drifted = learner.start_fit()
         assert drifted
-        assert not learner.due()
+        assert not learner.fit_is_due()
 
-    def test_a_change_for_the_better_asks_for_nothing(self) -> None:
-        """The champion was bad at what came before and is good at what comes now."""
+    def test_smaller_errors_are_no_drift(self) -> None:
+        """The champion was bad at the tasks before and is good at the tasks now."""
         champion = forest.fit(self.batch(0, 1000), self.SPEC)
         learner = ForestLearner(self.SPEC)
         before = self.batch(1000, 500)
-        fed(learner, Labelled(before.tasks, 1 - before.share), champion)
-        learner.begin()
-        fed(learner, self.batch(1500, 500), champion)
+        add(learner, LabelledTasks(before.tasks, 1 - before.share), champion)
+        learner.start_fit()
+        add(learner, self.batch(1500, 500), champion)
         assert not learner.drifted
 
-    def test_without_a_model_there_is_nothing_to_drift_from(self) -> None:
+    def test_without_a_model_there_is_no_drift(self) -> None:
         learner = ForestLearner(self.SPEC)
-        fed(learner, labelled(self.SPEC, 500, preset="gpu_friendly"))
-        fed(learner, labelled(self.SPEC, 500, first=500, preset="cpu_friendly"))
+        add(learner, labelled(self.SPEC, 500, preset="gpu_friendly"))
+        add(learner, labelled(self.SPEC, 500, first=500, preset="cpu_friendly"))
         assert not learner.drifted

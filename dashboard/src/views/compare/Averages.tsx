@@ -1,11 +1,11 @@
 import type { ReactNode } from "react";
+import type { Polled } from "../../api/polling";
+import type { SchedulerTotals } from "../../api/types";
 import { dollars, joules, overOracle, percent, seconds } from "../../format";
-import type { Standing } from "../../api/types";
-import type { Polled } from "../../api/usePolled";
-import { type Column, SchedulerName, Table, Widget } from "../../ui";
-import { type Change, verdict } from "./differences";
+import { type Column, SchedulerName, schedulerColumn, Table, Widget } from "../../ui";
+import { type Change, oracleChanges } from "./differences";
 
-/** Less is better in everything that is compared here. */
+/** Less is better in every column. */
 export function Difference({ share }: { share: number | null }) {
   if (share === null) return <span className="text-faint">–</span>;
   if (Math.abs(share) < 0.0005) return <span className="text-muted">same</span>;
@@ -28,7 +28,7 @@ export function Averages({ source, rows }: { source: Polled<unknown>; rows: Chan
     side(`${key}_b`, `${title} B`, (row) => row.b?.[key], format),
   ];
   const columns: Column<Change>[] = [
-    { key: "name", header: "Scheduler", value: (row) => row.name, show: (row) => <SchedulerName name={row.name} plain /> },
+    schedulerColumn((row) => row.name, true),
     ...pair("avg_time", "Time", seconds),
     change("time", "Δ time"),
     ...pair("avg_energy", "Energy", joules),
@@ -43,7 +43,7 @@ export function Averages({ source, rows }: { source: Polled<unknown>; rows: Chan
     <Widget
       id="compare-averages"
       title="Averages per task"
-      hint="Δ is B against A; green is less, and better. If the workloads differ, look at the distance to the Oracle instead."
+      caption="Δ is B compared with A; green is less, and better. If the workloads differ, compare “vs Oracle”."
       source={source}
       empty={rows.length === 0 && "Neither run has results yet."}
       scroll
@@ -72,21 +72,21 @@ function change(key: "time" | "energy" | "cost", header: string): Column<Change>
   return { key, header, numeric: true, value: (row) => row[key], show: (row) => <Difference share={row[key]} /> };
 }
 
-export function Movers({ source, rows }: { source: Polled<unknown>; rows: Change[] }) {
-  const { gained, lost } = verdict(rows);
+export function OracleChanges({ source, rows }: { source: Polled<unknown>; rows: Change[] }) {
+  const { closer, further } = oracleChanges(rows);
   const comparable = rows.some((row) => row.vsOracle !== null);
   return (
     <Widget
       id="compare-movers"
-      title="Who gained, who lost"
-      hint="Distance to the Oracle in execution time, A → B. Towards +0 % is better, whatever the tasks were."
+      title="Distance to the Oracle"
+      caption="Execution time compared with the Oracle, A → B. Lower is better, also when the tasks differ."
       source={source}
-      empty={!comparable && "It takes the Oracle in both runs, with as many results as the others, to tell."}
+      empty={!comparable && "Both runs need the Oracle, with as many results as the others."}
       scroll
     >
       <div className="grid gap-4 px-1 sm:grid-cols-2">
-        <Group title="Closer to the Oracle in B" rows={gained} tone="text-good" />
-        <Group title="Further from it in B" rows={lost} tone="text-bad" />
+        <Group title="Closer to the Oracle in B" rows={closer} tone="text-good" />
+        <Group title="Further from the Oracle in B" rows={further} tone="text-bad" />
       </div>
     </Widget>
   );
@@ -96,12 +96,15 @@ function Group({ title, rows, tone }: { title: string; rows: Change[]; tone: str
   return (
     <div>
       <h3 className={`pb-1 text-xs font-medium ${tone}`}>{title}</h3>
-      {rows.length === 0 && <p className="text-xs text-muted">Nobody.</p>}
+      {rows.length === 0 && <p className="text-xs text-muted">None.</p>}
       <ul>
         {rows.map((row) => (
-          <li key={row.name} className="flex items-center justify-between gap-3 border-b border-line py-1.5 last:border-0">
+          <li
+            key={row.name}
+            className="flex items-center justify-between gap-3 border-b border-line py-1.5 last:border-0"
+          >
             <SchedulerName name={row.name} plain />
-            <span className="num text-xs whitespace-nowrap text-muted">{path(row.a, row.b)}</span>
+            <span className="num text-xs whitespace-nowrap text-muted">{ratios(row.a, row.b)}</span>
           </li>
         ))}
       </ul>
@@ -109,6 +112,6 @@ function Group({ title, rows, tone }: { title: string; rows: Change[]; tone: str
   );
 }
 
-function path(a: Standing | null, b: Standing | null): string {
+function ratios(a: SchedulerTotals | null, b: SchedulerTotals | null): string {
   return `${overOracle(a?.vs_oracle)} → ${overOracle(b?.vs_oracle)}`;
 }

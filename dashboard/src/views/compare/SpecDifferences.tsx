@@ -1,31 +1,55 @@
+import type { Polled } from "../../api/polling";
 import type { RunDetail } from "../../api/types";
-import type { Polled } from "../../api/usePolled";
 import { type Column, Table, Widget } from "../../ui";
 import { type SpecDifference, specDifferences } from "./differences";
 
-export function SpecDifferences({ source, a, b }: { source: Polled<unknown>; a: RunDetail | null; b: RunDetail | null }) {
+export function SpecDifferences({
+  source,
+  a,
+  b,
+}: {
+  source: Polled<unknown>;
+  a: RunDetail | null;
+  b: RunDetail | null;
+}) {
   const rows = a && b ? specDifferences(a.spec, b.spec).filter(({ path }) => path !== "name") : [];
   return (
     <Widget
       id="compare-specs"
-      title="What was different"
-      hint="Fields of the specs that differ. The fewer, the surer you can be of what made the difference below."
+      title="Differences of the specs"
+      caption="Only the fields that differ. With one difference, its effect is clear."
       source={source}
-      empty={a !== null && b !== null && rows.length === 0 && "Nothing: both runs have the same spec and seed, so fixed rules must agree to the digit."}
+      empty={
+        a !== null &&
+        b !== null &&
+        rows.length === 0 &&
+        "None: both runs have the same spec and seed, so schedulers with fixed rules give equal results."
+      }
       scroll
     >
-      <Table caption="Differences of the specs" columns={COLUMNS} rows={rows} rowKey={(row) => row.path} sortable={false} />
+      <Table
+        caption="Differences of the specs"
+        columns={COLUMNS}
+        rows={rows}
+        rowKey={(row) => row.path}
+        sortable={false}
+      />
     </Widget>
   );
 }
 
 const COLUMNS: Column<SpecDifference>[] = [
-  { key: "path", header: "Field", value: (row) => row.path, show: (row) => <code className="font-mono text-xs">{row.path}</code> },
-  { key: "a", header: "A", value: (row) => shown(row.a), show: (row) => <Value value={row.a} /> },
-  { key: "b", header: "B", value: (row) => shown(row.b), show: (row) => <Value value={row.b} /> },
+  {
+    key: "path",
+    header: "Field",
+    value: (row) => row.path,
+    show: (row) => <code className="font-mono text-xs">{row.path}</code>,
+  },
+  { key: "a", header: "A", value: (row) => textOf(row.a), show: (row) => <Value value={row.a} /> },
+  { key: "b", header: "B", value: (row) => textOf(row.b), show: (row) => <Value value={row.b} /> },
 ];
 
-function shown(value: unknown): string {
+function textOf(value: unknown): string {
   if (value === undefined) return "–";
   if (value === null) return "none";
   if (Array.isArray(value) && value.every((each) => typeof each !== "object")) return value.join(", ") || "none";
@@ -33,5 +57,5 @@ function shown(value: unknown): string {
 }
 
 function Value({ value }: { value: unknown }) {
-  return <span className="block max-w-80 min-w-24 whitespace-normal">{shown(value)}</span>;
+  return <span className="block max-w-80 min-w-24 whitespace-normal">{textOf(value)}</span>;
 }

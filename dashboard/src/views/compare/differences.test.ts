@@ -1,34 +1,19 @@
 import { describe, expect, it } from "vitest";
-import type { Standing } from "../../api/types";
-import { changes, specDifferences, verdict } from "./differences";
+import type { SchedulerTotals } from "../../api/types";
+import { ORACLE } from "../../schedulers";
+import { changes, oracleChanges, specDifferences } from "./differences";
 
-function standing(avg_time: number, vs_oracle: number | null): Standing {
-  return {
-    results: 100,
-    failed: 0,
-    gpu_tasks: 50,
-    total_time: avg_time * 100,
-    avg_time,
-    avg_wait: 0,
-    makespan: 10,
-    avg_energy: avg_time * 50,
-    avg_cost: 0,
-    total_energy: avg_time * 5000,
-    total_cost: 0,
-    clock: 10,
-    cpu_busy: [1],
-    gpu_busy: [1],
-    vs_oracle,
-  };
+function totals(avg_time: number, vs_oracle: number | null): SchedulerTotals {
+  return { avg_time, avg_energy: avg_time * 50, avg_cost: 0, vs_oracle } as SchedulerTotals;
 }
 
 describe("differences of two specs", () => {
   it("are the fields that differ, with both values", () => {
     const a = { seed: 1, cluster: { gpus: 4, cpus: 1 }, schedulers: ["greedy"] };
-    const b = { seed: 2, cluster: { gpus: 4, cpus: 1 }, schedulers: ["greedy", "oracle"] };
+    const b = { seed: 2, cluster: { gpus: 4, cpus: 1 }, schedulers: ["greedy", ORACLE] };
     expect(specDifferences(a, b)).toEqual([
       { path: "seed", a: 1, b: 2 },
-      { path: "schedulers", a: ["greedy"], b: ["greedy", "oracle"] },
+      { path: "schedulers", a: ["greedy"], b: ["greedy", ORACLE] },
     ]);
   });
 
@@ -42,33 +27,33 @@ describe("differences of two specs", () => {
     ]);
   });
 
-  it("of equal specs are none", () => {
+  it("of equal specs do not exist", () => {
     expect(specDifferences({ a: [1], b: { c: null } }, { a: [1], b: { c: null } })).toEqual([]);
   });
 });
 
-describe("changes of standings", () => {
+describe("changes of averages", () => {
   it("are relative to the first run", () => {
-    const [row] = changes({ greedy: standing(2, 1.5) }, { greedy: standing(1.5, 1.25) });
+    const [row] = changes({ greedy: totals(2, 1.5) }, { greedy: totals(1.5, 1.25) });
     expect(row?.time).toBe(-0.25);
     expect(row?.energy).toBe(-0.25);
     expect(row?.cost).toBeNull();
     expect(row?.vsOracle).toBe(-0.25);
   });
 
-  it("list schedulers of one run alone without a change", () => {
-    const rows = changes({ greedy: standing(2, 1.5) }, { oracle: standing(1, 1) });
+  it("have no difference for a scheduler of only one run", () => {
+    const rows = changes({ greedy: totals(2, 1.5) }, { [ORACLE]: totals(1, 1) });
     expect(rows.map((row) => [row.name, row.time])).toEqual([
       ["greedy", null],
-      ["oracle", null],
+      [ORACLE, null],
     ]);
   });
 
-  it("name who gained and who lost against the Oracle, most first", () => {
-    const a = { x: standing(1, 1.5), y: standing(1, 1.5), z: standing(1, 1.2), o: standing(1, 1) };
-    const b = { x: standing(1, 1.4), y: standing(1, 1.1), z: standing(1, 1.3), o: standing(1, 1) };
-    const { gained, lost } = verdict(changes(a, b));
-    expect(gained.map((row) => row.name)).toEqual(["y", "x"]);
-    expect(lost.map((row) => row.name)).toEqual(["z"]);
+  it("list who is closer to the Oracle and who is further, largest change first", () => {
+    const a = { x: totals(1, 1.5), y: totals(1, 1.5), z: totals(1, 1.2), o: totals(1, 1) };
+    const b = { x: totals(1, 1.4), y: totals(1, 1.1), z: totals(1, 1.3), o: totals(1, 1) };
+    const { closer, further } = oracleChanges(changes(a, b));
+    expect(closer.map((row) => row.name)).toEqual(["y", "x"]);
+    expect(further.map((row) => row.name)).toEqual(["z"]);
   });
 });

@@ -1,5 +1,5 @@
-/** What differs between two runs: their specs, and what every scheduler made of them. */
-import type { Standing } from "../../api/types";
+/** The differences between two runs: their specs, and the averages of every scheduler. */
+import type { SchedulerTotals } from "../../api/types";
 
 export interface SpecDifference {
   path: string;
@@ -17,7 +17,7 @@ function leaves(value: unknown, path: string, into: Map<string, unknown>): void 
   }
 }
 
-/** Every field that differs, in the order of the specs; lists are one field. */
+/** Every field that differs, in the order of the specs; a list is one field. */
 export function specDifferences(a: object, b: object): SpecDifference[] {
   const left = new Map<string, unknown>();
   const right = new Map<string, unknown>();
@@ -30,13 +30,13 @@ export function specDifferences(a: object, b: object): SpecDifference[] {
 
 export interface Change {
   name: string;
-  a: Standing | null;
-  b: Standing | null;
-  /** B over A, less one: -0.1 is ten per cent less in B. Null where one of them is missing or 0. */
+  a: SchedulerTotals | null;
+  b: SchedulerTotals | null;
+  /** B / A − 1: -0.1 is ten per cent less in B. Null when one is missing or A is 0. */
   time: number | null;
   energy: number | null;
   cost: number | null;
-  /** The change of the distance to the Oracle, which a harder workload does not blur. */
+  /** The change of the ratio to the Oracle, which is comparable between workloads. */
   vsOracle: number | null;
 }
 
@@ -44,8 +44,8 @@ function relative(a: number | undefined, b: number | undefined): number | null {
   return a === undefined || b === undefined || a === 0 ? null : b / a - 1;
 }
 
-/** One row a scheduler of either run, those of A first. */
-export function changes(a: Record<string, Standing>, b: Record<string, Standing>): Change[] {
+/** One row per scheduler of either run, those of A first. */
+export function changes(a: Record<string, SchedulerTotals>, b: Record<string, SchedulerTotals>): Change[] {
   const names = [...new Set([...Object.keys(a), ...Object.keys(b)])];
   return names.map((name) => {
     const [left, right] = [a[name], b[name]];
@@ -62,18 +62,13 @@ export function changes(a: Record<string, Standing>, b: Record<string, Standing>
   });
 }
 
-export interface Verdict {
-  gained: Change[];
-  lost: Change[];
-}
-
-/** Who came closer to the Oracle and who fell back, most first; a thousandth is no change. */
-export function verdict(rows: Change[]): Verdict {
-  const moved = rows.flatMap((row) => (row.vsOracle === null ? [] : [{ row, by: row.vsOracle }]));
+/** Schedulers that are closer to the Oracle in B, and further from it, largest change first. */
+export function oracleChanges(rows: Change[]): { closer: Change[]; further: Change[] } {
+  const changes = rows.flatMap((row) => (row.vsOracle === null ? [] : [{ row, by: row.vsOracle }]));
   const by = (sign: number) =>
-    moved
+    changes
       .filter((change) => change.by * sign > 0.001)
       .sort((left, right) => (right.by - left.by) * sign)
       .map((change) => change.row);
-  return { gained: by(-1), lost: by(1) };
+  return { closer: by(-1), further: by(1) };
 }

@@ -1,28 +1,43 @@
+import { useMutation } from "@tanstack/react-query";
 import { RotateCcw } from "lucide-react";
 import { useMemo, useState } from "react";
 import { path, post } from "../../api/client";
-import type { ModelRow } from "../../api/types";
-import { type Polled, usePolled } from "../../api/usePolled";
-import { clock, count, dateTime, number } from "../../format";
+import { createdAt, learnersOf, type Measure, measured, measureOf, outcome, versionsInUse } from "../../api/models";
+import { type Polled, toastFailure, usePolled } from "../../api/polling";
+import type { StoredModel } from "../../api/types";
+import { clock, count, dateTime, number, score } from "../../format";
 import { labelOf } from "../../schedulers";
 import { type Palette, usePalette } from "../../theme";
-import { axis, Badge, Button, Chart, type ChartOption, type Column, escapeHtml, SchedulerName, Select, Table, toast, Widget } from "../../ui";
-import { createdAt, inService, judged, learnersOf, measureOf, type Measure } from "./versions";
+import {
+  axis,
+  Badge,
+  Button,
+  Chart,
+  type ChartOption,
+  type Column,
+  escapeHtml,
+  numberColumn,
+  Select,
+  schedulerColumn,
+  Table,
+  toast,
+  Widget,
+} from "../../ui";
 
-/** The whole of a short run; of one that goes on for days, the last hours. */
-export const MOST_MODELS = 300;
-const MOST_ROWS = 100;
+/** All models of a short run, the last hours of a long one. */
+export const MAX_MODELS = 300;
+const MAX_ROWS = 100;
 
-export function useModels(run: string, every: number): Polled<ModelRow[]> {
-  return usePolled<ModelRow[]>(path("/api/models", { run, limit: MOST_MODELS }), every);
+export function useModels(run: string, everyMs: number): Polled<StoredModel[]> {
+  return usePolled<StoredModel[]>(path("/api/models", { run, limit: MAX_MODELS }), everyMs);
 }
 
-export function Models({ source }: { source: Polled<ModelRow[]> }) {
+export function Models({ source }: { source: Polled<StoredModel[]> }) {
   const palette = usePalette();
   const rows = useMemo(() => source.data ?? [], [source.data]);
   const learners = learnersOf(rows);
-  const [asked, setAsked] = useState("");
-  const learner = learners.includes(asked) ? asked : (learners[0] ?? "");
+  const [selected, setSelected] = useState("");
+  const learner = learners.includes(selected) ? selected : (learners[0] ?? "");
   const own = useMemo(() => rows.filter((row) => row.name === learner), [rows, learner]);
   const measure = measureOf(own);
   const option = useMemo(() => timeline(own, measure, palette), [own, measure, palette]);
@@ -30,37 +45,38 @@ export function Models({ source }: { source: Polled<ModelRow[]> }) {
     <Widget
       id="models"
       title="Retraining"
-      hint={HINT[measure.key]}
+      caption={CAPTION[measure.key]}
       source={source}
-      empty={rows.length === 0 && "No learner of this run has made a model yet."}
+      empty={rows.length === 0 && "No model has been trained yet."}
       actions={
         learners.length > 0 && (
           <Select
             label="Learner"
             value={learner}
             choices={learners.map((name) => ({ value: name, label: labelOf(name) }))}
-            onChoose={setAsked}
+            onChoose={setSelected}
           />
         )
       }
-      table={<MeasuredTable rows={judged(own, measure)} measure={measure} />}
+      table={<MeasuredTable rows={measured(own, measure)} measure={measure} />}
     >
       <Chart option={option} label={`${measure.label} of every version of ${labelOf(learner)} over time`} />
     </Widget>
   );
 }
 
-const HINT: Record<Measure["key"], string> = {
-  score: "Time over the Oracle's on unseen results; 1 is perfect. Full dots went into service, hollow ones lost to the champion (line).",
-  loss: "The loss of every policy that was shipped. One that falls, and falls again after a change of the workload, is learning.",
+const CAPTION: Record<Measure["key"], string> = {
+  score:
+    "Time relative to the Oracle on results not used for training; 1 is the best. Hollow dots were not published: the model in use (line) was better.",
+  loss: "The loss of every published policy. It falls while the agent learns, and again after a change of the workload.",
 };
 
-function timeline(rows: ModelRow[], measure: Measure, palette: Palette): ChartOption {
-  const points = judged(rows, measure);
+function timeline(rows: StoredModel[], measure: Measure, palette: Palette): ChartOption {
+  const points = measured(rows, measure);
   const colour = palette.colour(rows[0]?.name ?? "");
-  const dot = (shipped: boolean) => ({
+  const dots = (shipped: boolean) => ({
     type: "scatter" as const,
-    name: shipped ? "shipped" : "kept back",
+    name: shipped ? "published" : "not published",
     symbolSize: 8,
     itemStyle: shipped ? { color: colour } : { color: "transparent", borderColor: palette.warn, borderWidth: 1.5 },
     data: points
@@ -92,7 +108,7 @@ function timeline(rows: ModelRow[], measure: Measure, palette: Palette): ChartOp
         ? [
             {
               type: "line" as const,
-              name: "champion",
+              name: "model in use",
               data: champion,
               step: "end" as const,
               showSymbol: false,
@@ -100,49 +116,55 @@ function timeline(rows: ModelRow[], measure: Measure, palette: Palette): ChartOp
               lineStyle: { width: 1.5, color: palette.faint },
               itemStyle: { color: palette.faint },
             },
-            dot(false),
+            dots(false),
           ]
         : []),
-      dot(true),
+      dots(true),
     ],
   };
 }
 
 function describe(hovered: unknown): string {
-  const row = (hovered as { data?: { row?: ModelRow } }).data?.row;
+  const row = (hovered as { data?: { row?: StoredModel } }).data?.row;
   if (!row) return "";
   return `<b>${escapeHtml(labelOf(row.name))} version ${row.version}</b><br>${escapeHtml(row.reason)}<br><span style="opacity:.7">${dateTime(createdAt(row))}</span>`;
 }
 
-function MeasuredTable({ rows, measure }: { rows: ModelRow[]; measure: Measure }) {
-  const columns: Column<ModelRow>[] = [
-    { key: "version", header: "Version", numeric: true, value: (row) => row.version },
-    { key: "shipped", header: "Outcome", value: (row) => (row.shipped ? "shipped" : "kept back") },
-    { key: measure.key, header: measure.label, numeric: true, value: measure.of, show: (row) => number(measure.of(row), 4) },
+function MeasuredTable({ rows, measure }: { rows: StoredModel[]; measure: Measure }) {
+  const columns: Column<StoredModel>[] = [
+    numberColumn("version", "Version"),
+    { key: "shipped", header: "Outcome", value: outcome },
+    {
+      key: measure.key,
+      header: measure.label,
+      numeric: true,
+      value: measure.of,
+      show: (row) => score(measure.of(row)),
+    },
   ];
   return <Table caption="Versions" columns={columns} rows={rows} rowKey={rowKey} />;
 }
 
-function rowKey(row: ModelRow): string {
+function rowKey(row: StoredModel): string {
   return `${row.name}.${row.version}.${row.created_at}`;
 }
 
-export function ModelTable({ source, active }: { source: Polled<ModelRow[]>; active: boolean }) {
+export function ModelTable({ source, active }: { source: Polled<StoredModel[]>; active: boolean }) {
   const rows = source.data ?? [];
-  const serving = inService(rows);
+  const inUse = versionsInUse(rows);
   return (
     <Widget
       id="model-list"
       title="Models"
-      hint={`${rows.length > MOST_ROWS ? `The newest ${MOST_ROWS}` : "Newest first"}: what went into service or was kept back, and why. Score 1 is the Oracle; lower is better.`}
+      caption={`${rows.length > MAX_ROWS ? `The newest ${MAX_ROWS}` : "Newest first"}: published or not, and why. Lower scores are better; 1 is the Oracle.`}
       source={source}
-      empty={rows.length === 0 && "No models yet: they come with the learners hybrid_ml and rl_agent."}
+      empty={rows.length === 0 && "No models yet: only hybrid_ml and rl_agent train models."}
       scroll
     >
       <Table
         caption="Models, newest first"
-        columns={columns(serving, active, source.refetch)}
-        rows={rows.slice(0, MOST_ROWS)}
+        columns={columns(inUse, active, source.refetch)}
+        rows={rows.slice(0, MAX_ROWS)}
         rowKey={rowKey}
         rowAttributes={(row) => ({ "data-model": row.name, "data-version": String(row.version) })}
       />
@@ -150,18 +172,18 @@ export function ModelTable({ source, active }: { source: Polled<ModelRow[]>; act
   );
 }
 
-function columns(serving: Record<string, number>, active: boolean, refetch: () => void): Column<ModelRow>[] {
+function columns(inUse: Record<string, number>, active: boolean, refetch: () => void): Column<StoredModel>[] {
   return [
-    { key: "name", header: "Learner", value: (row) => row.name, show: (row) => <SchedulerName name={row.name} /> },
-    { key: "version", header: "Version", numeric: true, value: (row) => row.version },
+    schedulerColumn((row) => row.name),
+    numberColumn("version", "Version"),
     {
       key: "shipped",
       header: "Outcome",
-      value: (row) => (row.shipped ? "shipped" : "kept back"),
-      show: (row) => <Outcome row={row} serves={Boolean(row.shipped) && serving[row.name] === row.version} />,
+      value: outcome,
+      show: (row) => <Outcome row={row} inUse={row.shipped && inUse[row.name] === row.version} />,
     },
-    { key: "score", header: "Score", numeric: true, value: (row) => row.score, show: (row) => number(row.score, 4) },
-    { key: "champion_score", header: "Champion", numeric: true, value: (row) => row.champion_score, show: (row) => number(row.champion_score, 4) },
+    numberColumn("score", "Score", score),
+    numberColumn("champion_score", "Model in use", score),
     {
       key: "reason",
       header: "Reason",
@@ -172,55 +194,55 @@ function columns(serving: Record<string, number>, active: boolean, refetch: () =
         </span>
       ),
     },
-    { key: "created_at", header: "Made", value: createdAt, show: (row) => <span title={dateTime(createdAt(row))}>{clock(createdAt(row))}</span> },
-    { key: "trained_on", header: "Learned from", numeric: true, value: (row) => row.trained_on, show: (row) => count(row.trained_on) },
-    { key: "window", header: "Tasks", value: windowOf, hint: "the oldest and the newest task it learned from" },
+    {
+      key: "created_at",
+      header: "Time",
+      value: createdAt,
+      show: (row) => <span title={dateTime(createdAt(row))}>{clock(createdAt(row))}</span>,
+    },
+    numberColumn("trained_on", "Trained on"),
+    { key: "window", header: "Tasks", value: windowOf, hint: "The oldest and the newest task of the training data" },
     ...(active
       ? [
           {
             key: "rollback",
-            header: "Put back",
+            header: "Roll back",
             value: () => null,
-            show: (row: ModelRow) =>
-              row.shipped && serving[row.name] !== row.version ? <RollBack row={row} done={refetch} /> : null,
+            show: (row: StoredModel) =>
+              row.shipped && inUse[row.name] !== row.version ? <RollBack row={row} done={refetch} /> : null,
           },
         ]
       : []),
   ];
 }
 
-function windowOf(row: ModelRow): string {
+function windowOf(row: StoredModel): string {
   if (row.last_task < 0) return "generated";
   return `${row.first_task < 0 ? "generated" : count(row.first_task)} – ${count(row.last_task)}`;
 }
 
-function Outcome({ row, serves }: { row: ModelRow; serves: boolean }) {
-  if (serves) return <Badge tone="good">in service</Badge>;
-  return row.shipped ? <Badge tone="accent">shipped</Badge> : <Badge tone="warn">kept back</Badge>;
+function Outcome({ row, inUse }: { row: StoredModel; inUse: boolean }) {
+  if (inUse) return <Badge tone="good">in use</Badge>;
+  return <Badge tone={row.shipped ? "accent" : "warn"}>{outcome(row)}</Badge>;
 }
 
-function RollBack({ row, done }: { row: ModelRow; done: () => void }) {
-  const [busy, setBusy] = useState(false);
-  const go = async () => {
-    setBusy(true);
-    try {
-      await post(`/api/models/${encodeURIComponent(row.run)}/${row.name}/rollback`, { version: row.version });
-      toast(`${labelOf(row.name)} works with version ${row.version} again`);
+function RollBack({ row, done }: { row: StoredModel; done: () => void }) {
+  const rollBack = useMutation({
+    mutationFn: () => post(`/api/models/${encodeURIComponent(row.run)}/${row.name}/rollback`, { version: row.version }),
+    onSuccess: () => {
+      toast(`${labelOf(row.name)} uses version ${row.version} again`);
       done();
-    } catch (error) {
-      toast(`Not put back: ${error instanceof Error ? error.message : String(error)}`, "bad");
-    } finally {
-      setBusy(false);
-    }
-  };
+    },
+    onError: (error) => toastFailure("Could not roll back", error),
+  });
   return (
     <Button
-      look="ghost"
+      variant="ghost"
       className="size-7!"
-      disabled={busy}
-      label={`Put ${labelOf(row.name)} version ${row.version} back into service`}
+      disabled={rollBack.isPending}
+      label={`Roll ${labelOf(row.name)} back to version ${row.version}`}
       icon={<RotateCcw aria-hidden className="size-3.5" />}
-      onClick={() => void go()}
+      onClick={() => rollBack.mutate()}
     />
   );
 }

@@ -1,19 +1,19 @@
+import { useMutation } from "@tanstack/react-query";
 import { GitCompareArrows, Plus, Repeat2, Swords, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { path, remove, runPath } from "../../api/client";
-import { isActive } from "../../api/runs";
-import type { Run, RunDetail } from "../../api/types";
-import { type Polled, usePolled } from "../../api/usePolled";
+import { type Polled, toastFailure, usePolled } from "../../api/polling";
+import { isActive, pollInterval, runLabel } from "../../api/runs";
+import type { Deleted, Run, RunDetail, RunState } from "../../api/types";
 import { count, dateTime, overOracle } from "../../format";
 import { labelOf, ORACLE } from "../../schedulers";
+import { Badge, Button, type Column, Link, SchedulerName, Table, type Tone, toast, Widget } from "../../ui";
 import { openView, setParameters, useParameter } from "../../url";
-import { Badge, Button, type Column, Link, SchedulerName, Table, toast, type Tone, Widget } from "../../ui";
-import { paceOf } from "../chosenRun";
-import { best } from "./best";
+import { bestScheduler } from "./bestScheduler";
 
 const PAGE = 20;
 
-export const STATE_TONE: Record<string, Tone> = {
+const STATE_TONE: Record<RunState, Tone> = {
   running: "good",
   paused: "warn",
   completed: "accent",
@@ -21,15 +21,14 @@ export const STATE_TONE: Record<string, Tone> = {
 };
 
 function useDetail(run: Run): Polled<RunDetail> {
-  return usePolled<RunDetail>(runPath(run.run), paceOf(run.state));
+  return usePolled<RunDetail>(runPath(run.run), pollInterval(run.state));
 }
 
-/** A label for a run: its name, or its id when it has none. */
-export function runLabel(run: Pick<Run, "run" | "name">): string {
-  return run.name || run.run;
+export function StateBadge({ state }: { state: RunState }) {
+  return <Badge tone={STATE_TONE[state]}>{state}</Badge>;
 }
 
-export function RunList({ chosen }: { chosen: string | null }) {
+export function RunList({ selected }: { selected: string | null }) {
   const before = useParameter("before");
   const runs = usePolled<Run[]>(path("/api/runs", { limit: PAGE, before }), 4_000);
   const rows = runs.data ?? [];
@@ -38,42 +37,45 @@ export function RunList({ chosen }: { chosen: string | null }) {
     <Widget
       id="runs"
       title="Runs"
-      hint="Newest first; choose one to see its course below. Best is who came closest to the Oracle: the nearer to +0 %, the better."
+      caption="Newest first. Click a run for its details below. Best: the scheduler closest to the Oracle."
       source={runs}
-      empty={rows.length === 0 && !before && "No run yet. Start one, and its history is kept here."}
+      empty={rows.length === 0 && !before && "No run yet."}
       actions={<ListActions runs={rows} refetch={runs.refetch} />}
       scroll
     >
       <Table
         caption="Runs"
-        columns={columns(chosen)}
+        columns={columns(selected)}
         rows={rows}
         rowKey={(run) => run.run}
         rowAttributes={(run) => ({
           "data-run": run.run,
-          ...(run.run === chosen ? { "aria-current": "true" } : {}),
+          ...(run.run === selected ? { "aria-current": "true" } : {}),
         })}
         sortable={false}
         empty="No older runs."
       />
       <div className="flex gap-2 px-2 pt-3">
         {before && <Button onClick={() => setParameters({ before: null }, false)}>Newest runs</Button>}
-        {rows.length === PAGE && (
-          <Button onClick={() => setParameters({ before: oldest }, false)}>Older runs</Button>
-        )}
+        {rows.length === PAGE && <Button onClick={() => setParameters({ before: oldest }, false)}>Older runs</Button>}
       </div>
     </Widget>
   );
 }
 
-function columns(chosen: string | null): Column<Run>[] {
+function columns(selected: string | null): Column<Run>[] {
   return [
-    { key: "run", header: "Run", value: runLabel, show: (run) => <RunName run={run} chosen={run.run === chosen} /> },
+    {
+      key: "run",
+      header: "Run",
+      value: runLabel,
+      show: (run) => <RunName run={run} selected={run.run === selected} />,
+    },
     {
       key: "state",
       header: "State",
       value: (run) => run.state,
-      show: (run) => <Badge tone={STATE_TONE[run.state] ?? "neutral"}>{run.state}</Badge>,
+      show: (run) => <StateBadge state={run.state} />,
     },
     { key: "best", header: "Best", value: () => null, show: (run) => <Best run={run} /> },
     { key: "tasks", header: "Tasks", numeric: true, value: () => null, show: (run) => <Tasks run={run} /> },
@@ -85,8 +87,13 @@ function columns(chosen: string | null): Column<Run>[] {
     },
     { key: "preset", header: "Workload", value: workloadOf },
     { key: "seed", header: "Seed", numeric: true, value: (run) => run.spec.seed },
-    { key: "schedulers", header: "Schedulers", value: () => null, show: (run) => <Competitors names={run.spec.schedulers} /> },
-    { key: "actions", header: "Open", value: () => null, show: (run) => <Actions run={run} chosen={chosen} /> },
+    {
+      key: "schedulers",
+      header: "Schedulers",
+      value: () => null,
+      show: (run) => <SchedulerCount names={run.spec.schedulers} />,
+    },
+    { key: "actions", header: "Open", value: () => null, show: (run) => <Actions run={run} selected={selected} /> },
   ];
 }
 
@@ -95,12 +102,12 @@ function workloadOf(run: Run): string {
   return [preset, ...drift.map((step) => step.preset)].join(" → ");
 }
 
-function RunName({ run, chosen }: { run: Run; chosen: boolean }) {
+function RunName({ run, selected }: { run: Run; selected: boolean }) {
   return (
     <Link
       view="history"
       change={{ run: run.run, before: null }}
-      className={`block max-w-56 truncate hover:underline ${chosen ? "font-semibold text-accent" : ""}`}
+      className={`block max-w-56 truncate hover:underline ${selected ? "font-semibold text-accent" : ""}`}
       title={run.run}
     >
       {runLabel(run)}
@@ -111,28 +118,28 @@ function RunName({ run, chosen }: { run: Run; chosen: boolean }) {
 
 function Tasks({ run }: { run: Run }) {
   const { data } = useDetail(run);
-  const wanted = run.spec.tasks;
+  const limit = run.spec.tasks;
   return (
     <span data-value={data?.tasks}>
       {count(data?.tasks)}
-      <span className="text-faint"> / {wanted === null ? "∞" : count(wanted)}</span>
+      <span className="text-faint"> / {limit === null ? "∞" : count(limit)}</span>
     </span>
   );
 }
 
 function Best({ run }: { run: Run }) {
   const { data } = useDetail(run);
-  const first = best(data?.schedulers ?? {});
-  if (!first) return <span className="text-faint">–</span>;
+  const best = bestScheduler(data?.schedulers ?? {});
+  if (!best) return <span className="text-faint">–</span>;
   return (
     <span className="inline-flex items-center gap-2">
-      <SchedulerName name={first.name} plain />
-      {first.vs_oracle !== null && <span className="text-muted">{overOracle(first.vs_oracle)}</span>}
+      <SchedulerName name={best.name} plain />
+      {best.vs_oracle !== null && <span className="text-muted">{overOracle(best.vs_oracle)}</span>}
     </span>
   );
 }
 
-function Competitors({ names }: { names: string[] }) {
+function SchedulerCount({ names }: { names: string[] }) {
   const others = names.filter((name) => name !== ORACLE);
   return (
     <span className="text-muted" title={names.map(labelOf).join(", ")}>
@@ -142,7 +149,7 @@ function Competitors({ names }: { names: string[] }) {
   );
 }
 
-function Actions({ run, chosen }: { run: Run; chosen: string | null }) {
+function Actions({ run, selected }: { run: Run; selected: string | null }) {
   const shape = "inline-flex size-7 items-center justify-center rounded-md text-muted hover:bg-raised hover:text-ink";
   const label = runLabel(run);
   return (
@@ -152,10 +159,10 @@ function Actions({ run, chosen }: { run: Run; chosen: string | null }) {
       </Link>
       <Link
         view="compare"
-        change={{ a: chosen ?? run.run, b: chosen === run.run ? null : run.run }}
+        change={{ a: selected ?? run.run, b: selected === run.run ? null : run.run }}
         className={shape}
-        aria-label={`Compare ${label} with the chosen run`}
-        title="Compare with the chosen run"
+        aria-label={`Compare ${label} with the selected run`}
+        title="Compare with the selected run"
       >
         <GitCompareArrows aria-hidden className="size-4" />
       </Link>
@@ -173,27 +180,26 @@ function Actions({ run, chosen }: { run: Run; chosen: string | null }) {
 }
 
 function ListActions({ runs, refetch }: { runs: Run[]; refetch: () => void }) {
-  const [asking, setAsking] = useState(false);
-  const forget = async () => {
-    setAsking(false);
-    try {
-      const { runs: deleted, left } = await remove<{ runs: number; left: number }>("/api/history");
-      const later = left ? `; ${count(left)} still have work on its way: delete again later` : "";
+  const [confirming, setConfirming] = useState(false);
+  const { mutate } = useMutation({
+    mutationFn: () => remove<Deleted>("/api/history"),
+    onMutate: () => setConfirming(false),
+    onSuccess: ({ runs: deleted, left }) => {
+      const later = left ? `. ${count(left)} still have unprocessed tasks: delete again later` : "";
       toast(`${count(deleted)} finished ${deleted === 1 ? "run" : "runs"} deleted${later}`);
       setParameters({ before: null });
       refetch();
-    } catch (error) {
-      toast(`Not deleted: ${error instanceof Error ? error.message : String(error)}`, "bad");
-    }
-  };
-  if (asking) {
+    },
+    onError: (error) => toastFailure("Could not delete the runs", error),
+  });
+  if (confirming) {
     return (
       <span className="inline-flex items-center gap-2" role="group" aria-label="Delete finished runs?">
-        <Button look="danger" className="h-8!" onClick={() => void forget()} autoFocus>
+        <Button variant="danger" className="h-8!" onClick={() => mutate()} autoFocus>
           Delete all finished runs
         </Button>
-        <Button className="h-8!" onClick={() => setAsking(false)}>
-          Keep
+        <Button className="h-8!" onClick={() => setConfirming(false)}>
+          Cancel
         </Button>
       </span>
     );
@@ -201,12 +207,12 @@ function ListActions({ runs, refetch }: { runs: Run[]; refetch: () => void }) {
   return (
     <>
       <Button
-        look="ghost"
+        variant="ghost"
         className="size-8!"
         label="Delete finished runs"
         disabled={runs.every((run) => isActive(run.state))}
         icon={<Trash2 aria-hidden className="size-4" />}
-        onClick={() => setAsking(true)}
+        onClick={() => setConfirming(true)}
       />
       <Button className="h-8!" icon={<Plus aria-hidden className="size-4" />} onClick={() => openView("new")}>
         New run

@@ -1,36 +1,41 @@
 import { useMemo } from "react";
 import { runPath } from "../../api/client";
+import { type Polled, usePolled } from "../../api/polling";
+import { type Metric, totalPoints, totals } from "../../api/progress";
 import type { Progress } from "../../api/types";
-import { type Polled, usePolled } from "../../api/usePolled";
-import { count, dollars, joules, overOracle, seconds, shortCount } from "../../format";
+import { dollars, joules, overOracle, seconds, shortCount } from "../../format";
 import { labelOf, ORACLE } from "../../schedulers";
 import { usePalette } from "../../theme";
-import { Chart, type Column, SchedulerName, Select, Table, Widget } from "../../ui";
+import { Chart, type Column, numberColumn, Select, schedulerColumn, Table, Widget } from "../../ui";
 import { setParameters, useParameter } from "../../url";
-import { lines } from "./lines";
-import { type Metric, regret, totalPoints, totals } from "./regret";
+import { lineChart } from "./lineChart";
+import { regret } from "./regret";
 
-const STRETCHES = 40;
+const INTERVALS = 40;
 
-interface MetricLook {
+interface MetricFormat {
   label: string;
-  format: (value: number) => string;
+  format: (value: number | null) => string;
   tick: (value: number) => string;
 }
 
-export const METRICS: Record<Metric, MetricLook> = {
-  // Round numbers of seconds stay round on an axis; 1,000 s is a better tick than 16 min 40 s.
-  time: { label: "Execution time", format: seconds, tick: (value) => (value < 10 ? seconds(value) : `${shortCount(value)} s`) },
+export const METRICS: Record<Metric, MetricFormat> = {
+  // On an axis, 1,000 s is easier to read than 16 min 40 s.
+  time: {
+    label: "Execution time",
+    format: seconds,
+    tick: (value) => (value < 10 ? seconds(value) : `${shortCount(value)} s`),
+  },
   energy: { label: "Energy", format: joules, tick: joules },
   cost: { label: "Cost", format: dollars, tick: dollars },
 };
 
 export function useMetric(): Metric {
-  const asked = useParameter("metric");
-  return asked === "energy" || asked === "cost" ? asked : "time";
+  const selected = useParameter("metric");
+  return selected === "energy" || selected === "cost" ? selected : "time";
 }
 
-export function MetricChoice() {
+export function MetricSelect() {
   const metric = useMetric();
   return (
     <Select
@@ -42,15 +47,15 @@ export function MetricChoice() {
   );
 }
 
-export function Trends({ run, every }: { run: string; every: number }) {
-  const progress = usePolled<Progress>(runPath(run, "/progress", { points: 120 }), every);
+export function Trends({ run, everyMs }: { run: string; everyMs: number }) {
+  const progress = usePolled<Progress>(runPath(run, "/progress", { points: 120 }), everyMs);
   return (
     <>
       <div className="h-96">
         <Totals source={progress} />
       </div>
       <div className="h-96">
-        <MovingRegret source={progress} />
+        <Regret source={progress} />
       </div>
     </>
   );
@@ -67,7 +72,7 @@ function Totals({ source }: { source: Polled<Progress> }) {
       colour: palette.colour(name),
       points: totalPoints(series, metric),
     }));
-    return lines(curves, { palette, format, tick });
+    return lineChart(curves, { palette, format, tick });
   }, [schedulers, palette, metric, format, tick]);
   const rows = Object.entries(schedulers ?? {}).map(([name, series]) => ({
     name,
@@ -75,15 +80,15 @@ function Totals({ source }: { source: Polled<Progress> }) {
     total: totals(series, metric).at(-1) ?? 0,
   }));
   const columns: Column<(typeof rows)[number]>[] = [
-    { key: "name", header: "Scheduler", value: (row) => row.name, show: (row) => <SchedulerName name={row.name} /> },
-    { key: "tasks", header: "Tasks", numeric: true, value: (row) => row.tasks, show: (row) => count(row.tasks) },
-    { key: `total_${metric}`, header: `Total ${label.toLowerCase()}`, numeric: true, value: (row) => row.total, show: (row) => format(row.total) },
+    schedulerColumn((row) => row.name),
+    numberColumn("tasks", "Tasks"),
+    numberColumn("total", `Total ${label.toLowerCase()}`, format),
   ];
   return (
     <Widget
       id="trend-totals"
-      title={`${label}, summed up`}
-      hint="What all tasks so far have cost each scheduler. Flatter is better; a bend is a change of the workload or of a model."
+      title={`Cumulative ${label.toLowerCase()}`}
+      caption="The sum over all tasks so far. Flatter is better; a bend is a change of the workload or of a model."
       source={source}
       empty={rows.every((row) => row.tasks === 0) && "No results yet."}
       table={
@@ -93,11 +98,11 @@ function Totals({ source }: { source: Polled<Progress> }) {
           rows={rows}
           rowKey={(row) => row.name}
           rowAttributes={(row) => ({ "data-scheduler": row.name })}
-          sort={{ key: `total_${metric}`, descending: false }}
+          sort={{ key: "total", descending: false }}
         />
       }
     >
-      <Chart option={option} label={`Running total of ${label.toLowerCase()} of every scheduler`} />
+      <Chart option={option} label={`Cumulative ${label.toLowerCase()} of every scheduler`} />
     </Widget>
   );
 }
@@ -109,74 +114,72 @@ interface RegretRow {
   worst: number | null;
 }
 
-function MovingRegret({ source }: { source: Polled<Progress> }) {
+function Regret({ source }: { source: Polled<Progress> }) {
   const palette = usePalette();
   const metric = useMetric();
   const schedulers = source.data?.schedulers;
-  const found = useMemo(() => {
+  const regrets = useMemo(() => {
     const oracle = schedulers?.[ORACLE];
     if (!schedulers || !oracle) return [];
     return Object.entries(schedulers)
       .filter(([name]) => name !== ORACLE)
-      .map(([name, series]) => ({ name, stretches: regret(series, oracle, metric, STRETCHES) }));
+      .map(([name, series]) => ({ name, intervals: regret(series, oracle, metric, INTERVALS) }));
   }, [schedulers, metric]);
   const option = useMemo(() => {
-    const curves = found.map(({ name, stretches }) => ({
+    const curves = regrets.map(({ name, intervals }) => ({
       label: labelOf(name),
       colour: palette.colour(name),
-      points: stretches.map(({ tasks, ratio }): [number, number] => [tasks, ratio]),
+      points: intervals.map(({ tasks, ratio }): [number, number] => [tasks, ratio]),
     }));
-    return lines(curves, { palette, format: overOracle, tick: overOracleTick, level: { value: 1, label: "" } });
-  }, [found, palette]);
-  const rows: RegretRow[] = found.map(({ name, stretches }) => ({
+    return lineChart(curves, { palette, format: overOracle, tick: overOracleTick, level: 1 });
+  }, [regrets, palette]);
+  const rows: RegretRow[] = regrets.map(({ name, intervals }) => ({
     name,
-    first: stretches[0]?.ratio ?? null,
-    last: stretches.at(-1)?.ratio ?? null,
-    worst: stretches.length ? Math.max(...stretches.map(({ ratio }) => ratio)) : null,
+    first: intervals[0]?.ratio ?? null,
+    last: intervals.at(-1)?.ratio ?? null,
+    worst: intervals.length ? Math.max(...intervals.map(({ ratio }) => ratio)) : null,
   }));
   const known = schedulers !== undefined && Object.keys(schedulers).length > 0;
   return (
     <Widget
       id="trend-regret"
-      title="Distance to the Oracle, stretch by stretch"
-      hint="Each point is one stretch of tasks, not the total. A good learner falls to the Oracle's line, and returns to it after a change."
+      title="Regret per interval"
+      caption="Each point compares the tasks of one interval with the Oracle. A good learner falls to the line of the Oracle, also after a change."
       source={source}
-      empty={regretEmpty(known, known && ORACLE in (schedulers ?? {}), found.some((each) => each.stretches.length > 0))}
+      empty={regretEmpty(
+        known,
+        known && ORACLE in (schedulers ?? {}),
+        regrets.some((each) => each.intervals.length > 0),
+      )}
       table={<RegretTable rows={rows} />}
     >
-      <Chart option={option} label={`${METRICS[metric].label} over the Oracle's in each stretch of the run`} />
+      <Chart option={option} label={`${METRICS[metric].label} compared with the Oracle in each interval of the run`} />
     </Widget>
   );
 }
 
-/** Round steps want no more digits than they have. */
+/** Without trailing zeros. */
 function overOracleTick(ratio: number): string {
   const more = Number(((ratio - 1) * 100).toFixed(2));
   return more === 0 ? "Oracle" : `${more > 0 ? "+" : "−"}${Math.abs(more)} %`;
 }
 
 function regretEmpty(known: boolean, oracle: boolean, any: boolean): string | false {
-  if (known && !oracle) return "The Oracle does not compete in this run, so there is nothing to measure by.";
+  if (known && !oracle) return "This run has no Oracle to compare with.";
   return !any && "No results yet.";
 }
 
 function RegretTable({ rows }: { rows: RegretRow[] }) {
-  const ratio = (key: "first" | "last" | "worst", header: string): Column<RegretRow> => ({
-    key,
-    header,
-    numeric: true,
-    value: (row) => row[key],
-    show: (row) => overOracle(row[key]),
-  });
+  const columns: Column<RegretRow>[] = [
+    schedulerColumn((row) => row.name),
+    numberColumn("first", "First interval", overOracle),
+    numberColumn("last", "Last interval", overOracle),
+    numberColumn("worst", "Worst interval", overOracle),
+  ];
   return (
     <Table
-      caption="Distance to the Oracle per stretch"
-      columns={[
-        { key: "name", header: "Scheduler", value: (row) => row.name, show: (row) => <SchedulerName name={row.name} /> },
-        ratio("first", "First stretch"),
-        ratio("last", "Last stretch"),
-        ratio("worst", "Worst stretch"),
-      ]}
+      caption="Regret per interval"
+      columns={columns}
       rows={rows}
       rowKey={(row) => row.name}
       rowAttributes={(row) => ({ "data-scheduler": row.name })}

@@ -1,22 +1,22 @@
 import type { ReactNode } from "react";
 import { path } from "../../api/client";
-import type { Letter, LetterPage } from "../../api/types";
-import { usePolled } from "../../api/usePolled";
+import { usePolled } from "../../api/polling";
+import type { DeadLetter, DeadLetterPage } from "../../api/types";
 import { clock, count, dateTime } from "../../format";
-import { Badge, type Column, Stat, Table, Widget } from "../../ui";
+import { Badge, type Column, numberColumn, Stat, Table, Widget } from "../../ui";
 
-const SHOWN = 20;
+const LIMIT = 20;
 
-/** What could not be understood, newest first, and what to do about it. */
+/** Rejected messages, and the commands that replay or delete them. */
 export function DeadLetters() {
-  const page = usePolled<LetterPage>(path("/api/rejected", { limit: SHOWN }), 5_000);
+  const page = usePolled<DeadLetterPage>(path("/api/rejected", { limit: LIMIT }), 5_000);
   const total = page.data?.total ?? 0;
   const services = Object.entries(page.data?.services ?? {}).slice(0, 6);
   return (
     <Widget
       id="dead-letters"
       title="Dead letters"
-      hint="Messages that nobody could understand, kept with the reason. 0 is what it should be: a decision among them holds up its scheduler until it is replayed."
+      caption="Messages that could not be processed, with the reason. A scheduler waits for its rejected decisions until they are replayed."
       source={page}
       actions={services.map(([service, letters]) => (
         <Badge key={service} tone="bad">
@@ -26,7 +26,12 @@ export function DeadLetters() {
       scroll
     >
       <dl className="px-1">
-        <Stat label="Kept aside" value={count(total)} raw={total} note={total === 0 ? "nothing was rejected" : undefined} />
+        <Stat
+          label="Rejected messages"
+          value={count(total)}
+          raw={total}
+          note={total === 0 ? "no message was rejected" : undefined}
+        />
       </dl>
       {total > 0 && (
         <>
@@ -34,7 +39,7 @@ export function DeadLetters() {
             className="max-h-56 overflow-auto pt-2"
             tabIndex={0}
             role="region"
-            aria-label={`The newest dead letters, ${SHOWN} at most`}
+            aria-label={`The newest dead letters, ${LIMIT} at most`}
           >
             <Table
               caption="Dead letters"
@@ -46,8 +51,8 @@ export function DeadLetters() {
             />
           </div>
           <p className="px-1 pt-3 text-xs text-muted">
-            Look into one with <Command>hybrid rejected show {page.data?.letters[0]?.sequence ?? 1}</Command>, send it
-            again with <Command>hybrid rejected replay</Command>, remove it with{" "}
+            Show one with <Command>hybrid rejected show {page.data?.letters[0]?.sequence ?? 1}</Command>, publish it
+            again with <Command>hybrid rejected replay</Command>, delete it with{" "}
             <Command>hybrid rejected purge</Command>.
           </p>
         </>
@@ -60,18 +65,18 @@ function Command({ children }: { children: ReactNode }) {
   return <code className="rounded bg-sunken px-1 font-mono">{children}</code>;
 }
 
-const COLUMNS: Column<Letter>[] = [
-  { key: "sequence", header: "No.", numeric: true, value: (row) => row.sequence },
+const COLUMNS: Column<DeadLetter>[] = [
+  numberColumn("sequence", "No."),
   {
     key: "at",
-    header: "When",
+    header: "Time",
     value: (row) => row.at,
     show: (row) => <time title={dateTime(row.at)}>{clock(row.at)}</time>,
   },
-  { key: "service", header: "Put aside by", value: (row) => row.service },
+  { key: "service", header: "Rejected by", value: (row) => row.service },
   {
     key: "subject",
-    header: "Came on",
+    header: "Subject",
     value: (row) => row.subject,
     show: (row) => <span className="font-mono text-xs">{row.subject || "–"}</span>,
   },

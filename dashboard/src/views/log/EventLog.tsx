@@ -1,16 +1,17 @@
+import { useMutation } from "@tanstack/react-query";
 import { ArrowUp, Pause, Play } from "lucide-react";
 import { type ReactNode, type UIEvent, useMemo, useRef, useState } from "react";
-import { useRuns } from "../../api/runs";
-import type { ArenaEvent } from "../../api/types";
+import { toastFailure } from "../../api/polling";
+import { runLabel, useRuns } from "../../api/runs";
+import type { StoredEvent } from "../../api/types";
 import { clock, dateTime } from "../../format";
-import { Badge, Button, Link, Select, toast, type Tone, Widget } from "../../ui";
+import { Badge, Button, type Choice, Link, Select, type Tone, Widget } from "../../ui";
 import { setParameters, useParameter } from "../../url";
-import { useChosenRun } from "../chosenRun";
-import { runLabel } from "../history/RunList";
-import { choices, matching } from "./events";
+import { useSelectedRun } from "../selectedRun";
+import { choices, filterEvents } from "./events";
 import { useEvents } from "./useEvents";
 
-/** Kinds that the services tell today; others appear in the filter once they were seen. */
+/** The known kinds; others appear in the filter once they are loaded. */
 const KINDS = ["run", "model", "model_refused", "policy_failed", "rejected", "service"];
 
 const TONE: Record<string, Tone> = {
@@ -25,9 +26,9 @@ const TONE: Record<string, Tone> = {
 export function EventLog() {
   const scope = useParameter("events");
   const kind = useParameter("kind");
-  const chosen = useChosenRun();
-  const run = scope === "run" ? chosen : scope;
-  // Another filter is another list: it starts at the top.
+  const selected = useSelectedRun();
+  const run = scope === "run" ? selected : scope;
+  // The key: with another filter, the list starts at the top again.
   return <List key={`${run}|${kind}`} run={run} kind={kind} />;
 }
 
@@ -37,9 +38,12 @@ function List({ run, kind }: { run: string | null; kind: string | null }) {
   const [scrolled, setScrolled] = useState(false);
   const [text, setText] = useState("");
   const service = useParameter("service") ?? "";
-  const { source, shown, waiting, older } = useEvents(run, kind, paused || scrolled);
-  const found = useMemo(() => matching(shown, { service, text }), [shown, service, text]);
-  const services = choices(shown.map((event) => event.service), service);
+  const { source, shown, hidden, older } = useEvents(run, kind, paused || scrolled);
+  const matches = useMemo(() => filterEvents(shown, { service, text }), [shown, service, text]);
+  const services = choices(
+    shown.map((event) => event.service),
+    service,
+  );
   const kinds = choices([...KINDS, ...shown.map((event) => event.kind)], kind ?? "");
   const follow = () => {
     setPaused(false);
@@ -51,7 +55,7 @@ function List({ run, kind }: { run: string | null; kind: string | null }) {
     <Widget
       id="events"
       title="Events"
-      hint="What happened, newest first. Runs, models and services that come up are normal; anything red wants a look."
+      caption="Newest first. Red events are problems."
       source={source}
       actions={
         <Button
@@ -61,14 +65,14 @@ function List({ run, kind }: { run: string | null; kind: string | null }) {
           icon={paused ? <Play aria-hidden className="size-3.5" /> : <Pause aria-hidden className="size-3.5" />}
           onClick={() => setPaused(!paused)}
         >
-          {paused ? "Follow" : "Hold"}
+          {paused ? "Follow" : "Pause"}
         </Button>
       }
     >
       <div className="flex h-full min-h-0 flex-col gap-3">
         <Filters kind={kind} kinds={kinds} services={services} service={service} text={text} onText={setText} />
         <div className="relative min-h-0 flex-1">
-          {waiting > 0 && <Waiting count={waiting} onShow={follow} />}
+          {hidden > 0 && <ShowNew count={hidden} onShow={follow} />}
           <div
             ref={box}
             className="h-full overflow-auto rounded-lg"
@@ -78,12 +82,12 @@ function List({ run, kind }: { run: string | null; kind: string | null }) {
             onScroll={onScroll}
           >
             <ol>
-              {found.map((event) => (
+              {matches.map((event) => (
                 <Entry key={event.sequence} event={event} />
               ))}
             </ol>
-            {found.length === 0 && <Nothing any={shown.length > 0} />}
-            {older && <Older load={older} />}
+            {matches.length === 0 && <NoEvents any={shown.length > 0} />}
+            {older && <LoadOlder load={older} />}
           </div>
         </div>
       </div>
@@ -102,7 +106,7 @@ function Filters(props: {
   const runs = useRuns().data ?? [];
   const scope = useParameter("events") ?? "";
   const { kind, kinds, service, services, text, onText } = props;
-  const offered = runs.map((each) => ({ value: each.run, label: runLabel(each) }));
+  const known = runs.map((each) => ({ value: each.run, label: runLabel(each) }));
   const missing = scope && scope !== "run" && !runs.some((each) => each.run === scope);
   return (
     <div className="flex flex-wrap items-center gap-2 px-1" role="search" aria-label="Filter events">
@@ -114,26 +118,26 @@ function Filters(props: {
           { value: "", label: "All runs" },
           { value: "run", label: "Run on the screen" },
           ...(missing ? [{ value: scope, label: scope }] : []),
-          ...offered,
+          ...known,
         ]}
         onChoose={(value) => setParameters({ events: value })}
       />
       <Select
         label="Kind"
         value={kind ?? ""}
-        choices={[{ value: "", label: "All kinds" }, ...kinds.map(plain)]}
+        choices={[{ value: "", label: "All kinds" }, ...kinds.map(toChoice)]}
         onChoose={(value) => setParameters({ kind: value })}
       />
       <Select
         label="Service"
         value={service}
-        choices={[{ value: "", label: "All services" }, ...services.map(plain)]}
+        choices={[{ value: "", label: "All services" }, ...services.map(toChoice)]}
         onChoose={(value) => setParameters({ service: value })}
       />
       <input
         type="search"
-        aria-label="Find in the events"
-        placeholder="Find…"
+        aria-label="Search events"
+        placeholder="Search…"
         className="h-8 min-w-24 flex-1 rounded-lg border border-line bg-raised px-2.5 text-xs placeholder:text-faint hover:border-line-strong sm:max-w-64"
         value={text}
         onChange={(event) => onText(event.target.value)}
@@ -142,14 +146,18 @@ function Filters(props: {
   );
 }
 
-function plain(value: string): { value: string; label: string } {
+function toChoice(value: string): Choice {
   return { value, label: value.replaceAll("_", " ") };
 }
 
-function Entry({ event }: { event: ArenaEvent }) {
+function Entry({ event }: { event: StoredEvent }) {
   const line = (
     <>
-      <time className="num shrink-0 text-faint" dateTime={new Date(event.at * 1000).toISOString()} title={dateTime(event.at)}>
+      <time
+        className="num shrink-0 text-faint"
+        dateTime={new Date(event.at * 1000).toISOString()}
+        title={dateTime(event.at)}
+      >
         {clock(event.at)}
       </time>
       <Badge tone={TONE[event.kind] ?? "neutral"}>{event.kind.replaceAll("_", " ")}</Badge>
@@ -165,7 +173,7 @@ function Entry({ event }: { event: ArenaEvent }) {
       data-kind={event.kind}
       className="border-b border-line [contain-intrinsic-size:auto_2.1rem] [content-visibility:auto] hover:bg-sunken"
     >
-      {event.data && Object.keys(event.data).length > 0 ? (
+      {Object.keys(event.data).length > 0 ? (
         <Details line={<summary className={`${shape} cursor-pointer list-none`}>{line}</summary>} event={event} />
       ) : (
         <div className={shape}>{line}</div>
@@ -174,7 +182,7 @@ function Entry({ event }: { event: ArenaEvent }) {
   );
 }
 
-function Details({ line, event }: { line: ReactNode; event: ArenaEvent }) {
+function Details({ line, event }: { line: ReactNode; event: StoredEvent }) {
   return (
     <details>
       {line}
@@ -192,7 +200,7 @@ function Details({ line, event }: { line: ReactNode; event: ArenaEvent }) {
   );
 }
 
-function Waiting({ count, onShow }: { count: number; onShow: () => void }) {
+function ShowNew({ count, onShow }: { count: number; onShow: () => void }) {
   return (
     <button
       type="button"
@@ -205,30 +213,23 @@ function Waiting({ count, onShow }: { count: number; onShow: () => void }) {
   );
 }
 
-function Nothing({ any }: { any: boolean }) {
+function NoEvents({ any }: { any: boolean }) {
   return (
     <p className="px-2 py-10 text-center text-muted">
-      {any ? "No event that is loaded fits this filter." : "Nothing has happened yet."}
+      {any ? "No loaded event matches this filter." : "No events yet."}
     </p>
   );
 }
 
-function Older({ load }: { load: () => Promise<void> }) {
-  const [busy, setBusy] = useState(false);
-  const go = async () => {
-    setBusy(true);
-    try {
-      await load();
-    } catch (error) {
-      toast(`Older events could not be loaded: ${error instanceof Error ? error.message : String(error)}`, "bad");
-    } finally {
-      setBusy(false);
-    }
-  };
+function LoadOlder({ load }: { load: () => Promise<void> }) {
+  const { mutate, isPending } = useMutation({
+    mutationFn: load,
+    onError: (error) => toastFailure("Could not load older events", error),
+  });
   return (
     <div className="p-3 text-center">
-      <Button disabled={busy} onClick={() => void go()}>
-        {busy ? "Loading…" : "Older events"}
+      <Button disabled={isPending} onClick={() => mutate()}>
+        {isPending ? "Loading…" : "Older events"}
       </Button>
     </div>
   );

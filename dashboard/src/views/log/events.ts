@@ -1,5 +1,5 @@
-/** Pages of events put together: newest first, each once, and never more than a screenful of pages. */
-import type { ArenaEvent } from "../../api/types";
+/** Pages of events merged into one list, newest first. */
+import type { StoredEvent } from "../../api/types";
 
 export const MAX_EVENTS = 2000;
 
@@ -8,30 +8,28 @@ export interface EventFilter {
   text: string;
 }
 
-/** `news` wins over what is known; beyond the limit the oldest go. */
-export function joined(
-  known: readonly ArenaEvent[],
-  news: readonly ArenaEvent[],
+/** An event of `added` replaces the known one; the oldest are dropped beyond the limit. */
+export function mergeEvents(
+  known: readonly StoredEvent[],
+  added: readonly StoredEvent[],
   limit = MAX_EVENTS,
-): ArenaEvent[] {
-  const bySequence = new Map<number, ArenaEvent>();
+): StoredEvent[] {
+  const bySequence = new Map<number, StoredEvent>();
   for (const event of known) bySequence.set(event.sequence, event);
-  for (const event of news) bySequence.set(event.sequence, event);
-  return [...bySequence.values()]
-    .sort((left, right) => right.sequence - left.sequence)
-    .slice(0, limit);
+  for (const event of added) bySequence.set(event.sequence, event);
+  return [...bySequence.values()].sort((left, right) => right.sequence - left.sequence).slice(0, limit);
 }
 
-export function matching(events: readonly ArenaEvent[], filter: EventFilter): ArenaEvent[] {
-  const wanted = filter.text.trim().toLowerCase();
+export function filterEvents(events: readonly StoredEvent[], filter: EventFilter): StoredEvent[] {
+  const text = filter.text.trim().toLowerCase();
   return events.filter(
     (event) =>
       (!filter.service || event.service === filter.service) &&
-      (!wanted || `${event.message} ${event.kind} ${event.run ?? ""}`.toLowerCase().includes(wanted)),
+      (!text || `${event.message} ${event.kind} ${event.run ?? ""}`.toLowerCase().includes(text)),
   );
 }
 
-/** The values that a filter can offer: those seen, and the chosen one even if it is not. */
-export function choices(seen: readonly string[], chosen: string): string[] {
-  return [...new Set([...seen, chosen])].filter(Boolean).sort();
+/** The choices of a filter: the loaded values, and the selected one. */
+export function choices(loaded: readonly string[], selected: string): string[] {
+  return [...new Set([...loaded, selected])].filter(Boolean).sort();
 }

@@ -1,12 +1,12 @@
-/** What every field of the form needs: the draft, its defaults, its problems, and a way to change it. */
+/** The draft of the form: its values, defaults and problems, and how to change it. */
 import { createContext, useContext } from "react";
 import type { RunSpec } from "../../api/types";
 import { type Draft, valueAt } from "./draft";
 
 export interface DraftState {
   draft: Draft;
-  /** The last draft that could be run, with its defaults filled. */
-  filled: RunSpec | null;
+  /** The last valid draft, with its defaults. */
+  complete: RunSpec | null;
   problems: Record<string, string[]>;
   set: (path: string, value: unknown) => void;
   setPreset: (preset: string) => void;
@@ -16,21 +16,21 @@ export const DraftContext = createContext<DraftState | null>(null);
 
 export function useDraft(): DraftState {
   const state = useContext(DraftContext);
-  if (!state) throw new Error("a field of the form outside of the form");
+  if (!state) throw new Error("useDraft needs a DraftContext");
   return state;
 }
 
-/** One field: what was set, and what counts while nothing is. */
+/** One field: its value, and the default while it has none. */
 export function useField(path: string): {
   value: unknown;
-  usual: unknown;
+  fallback: unknown;
   problems: string[] | undefined;
   set: (value: unknown) => void;
 } {
-  const { draft, filled, problems, set } = useDraft();
+  const { draft, complete, problems, set } = useDraft();
   return {
     value: valueAt(draft, path),
-    usual: valueAt(filled, path),
+    fallback: valueAt(complete, path),
     problems: problems[path],
     set: (value) => set(path, value),
   };

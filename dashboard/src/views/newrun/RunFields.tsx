@@ -1,20 +1,20 @@
+import { usePolled } from "../../api/polling";
 import type { Preset } from "../../api/types";
-import { usePolled } from "../../api/usePolled";
 import { Widget } from "../../ui";
-import { shownText } from "./draft";
 import { useDraft, useField } from "./DraftContext";
-import { Labelled, Notes, NumberField, Segments, TextField } from "./fields";
+import { textOf } from "./draft";
+import { FieldNote, LabelledField, NumberField, Segments, TextField } from "./fields";
 
 export function RunFields() {
   const name = useField("name");
   return (
-    <Widget id="new-run" title="The run" hint="How long and how fast. Whatever stays empty has the default that is shown in grey." scroll>
+    <Widget id="new-run" title="Run" caption="Length and speed. An empty field has the default shown in grey." scroll>
       <div className="grid gap-x-4 gap-y-4 px-1 sm:grid-cols-2">
         <TextField
           id="name"
           label="Name"
-          hint="a label for people"
-          value={shownText(name.value)}
+          hint="shown in lists of runs"
+          value={textOf(name.value)}
           problems={name.problems}
           maxLength={120}
           onValue={(value) => name.set(value || undefined)}
@@ -35,15 +35,15 @@ function Length() {
       <span className="text-xs font-medium">Length</span>
       <Segments
         label="Length"
-        value={endless ? "endless" : "counted"}
+        value={endless ? "endless" : "limited"}
         choices={[
           { value: "endless", label: "Endless" },
-          { value: "counted", label: "A number of tasks" },
+          { value: "limited", label: "Number of tasks" },
         ]}
         onChoose={(choice) => set(choice === "endless" ? undefined : 10_000)}
       />
       {endless ? (
-        <Notes id="tasks" hint="until somebody stops it" problems={problems} />
+        <FieldNote id="tasks" hint="runs until it is stopped" problems={problems} />
       ) : (
         <NumberField path="tasks" label="Tasks" />
       )}
@@ -53,21 +53,21 @@ function Length() {
 
 function Pace() {
   const { value, problems, set } = useField("pace");
-  const fastest = value === "max";
+  const maximum = value === "max";
   return (
     <div className="flex flex-col gap-1">
       <span className="text-xs font-medium">Pace</span>
       <Segments
         label="Pace"
-        value={fastest ? "max" : "watched"}
+        value={maximum ? "max" : "fixed"}
         choices={[
-          { value: "watched", label: "To watch" },
-          { value: "max", label: "As fast as it can" },
+          { value: "fixed", label: "Fixed" },
+          { value: "max", label: "Maximum" },
         ]}
         onChoose={(choice) => set(choice === "max" ? "max" : undefined)}
       />
-      {fastest ? (
-        <Notes id="pace" hint="thousands of tasks a second" problems={problems} />
+      {maximum ? (
+        <FieldNote id="pace" hint="thousands of tasks per second" problems={problems} />
       ) : (
         <NumberField path="pace" label="Tasks per second" />
       )}
@@ -77,12 +77,25 @@ function Pace() {
 
 export function WorkloadFields() {
   return (
-    <Widget id="new-workload" title="The workload" hint="What the tasks are like. hpc is a real contest: the GPU wins about half of the tasks, so that deciding matters." scroll>
+    <Widget
+      id="new-workload"
+      title="Workload"
+      caption="The properties of the tasks. With hpc, the GPU is faster for about half of them."
+      scroll
+    >
       <div className="flex flex-col gap-5 px-1">
         <Presets />
         <div className="grid gap-x-4 gap-y-4 sm:grid-cols-2">
-          <NumberField path="workload.arrival_rate" label="Arrival rate" hint="tasks per second of simulated time; more means queues" />
-          <NumberField path="workload.dependencies.probability" label="Dependencies" hint="share of tasks that wait for earlier ones, 0 … 1" />
+          <NumberField
+            path="workload.arrival_rate"
+            label="Arrival rate"
+            hint="tasks per simulated second; more means longer queues"
+          />
+          <NumberField
+            path="workload.dependencies.probability"
+            label="Dependencies"
+            hint="share of tasks that depend on earlier ones, 0 … 1"
+          />
         </div>
         <DriftFields />
       </div>
@@ -93,8 +106,8 @@ export function WorkloadFields() {
 function Presets() {
   const presets = usePolled<Preset[]>("/api/presets", 0);
   const { setPreset } = useDraft();
-  const { value, usual, problems } = useField("workload.preset");
-  const chosen = shownText(value ?? usual);
+  const { value, fallback, problems } = useField("workload.preset");
+  const selected = textOf(value ?? fallback);
   return (
     <fieldset>
       <legend className="pb-1 text-xs font-medium">Preset</legend>
@@ -110,7 +123,7 @@ function Presets() {
                 type="radio"
                 name="preset"
                 className="accent-(--accent)"
-                checked={chosen === preset.name}
+                checked={selected === preset.name}
                 onChange={() => setPreset(preset.name)}
               />
               {preset.name}
@@ -119,7 +132,7 @@ function Presets() {
           </label>
         ))}
       </div>
-      <Notes id="workload.preset" problems={problems} />
+      <FieldNote id="workload.preset" problems={problems} />
     </fieldset>
   );
 }
@@ -138,21 +151,22 @@ function DriftFields() {
   const add = () => change([...steps, { after: (last || 0) + 1000, preset: presets.at(-1)?.name ?? "cpu_friendly" }]);
   return (
     <fieldset className="flex flex-col gap-2">
-      <legend className="pb-1 text-xs font-medium">Drift</legend>
+      <legend className="pb-1 text-xs font-medium">Changes of the workload (drift)</legend>
       {steps.map((step, at) => (
         <DriftStep
+          // biome-ignore lint/suspicious/noArrayIndexKey: a step has no identity but its position.
           key={at}
           at={at}
           step={step}
           presets={presets}
-          onChange={(changed) => change(steps.map((old, place) => (place === at ? changed : old)))}
-          onRemove={() => change(steps.filter((_, place) => place !== at))}
+          onChange={(changed) => change(steps.map((old, index) => (index === at ? changed : old)))}
+          onRemove={() => change(steps.filter((_, index) => index !== at))}
         />
       ))}
-      <Notes
+      <FieldNote
         id="workload.drift"
         problems={problems}
-        hint={steps.length ? "watch how the learners come back" : "The workload stays the same. Let it change to see who learns."}
+        hint={steps.length ? undefined : "None. Add one to see which schedulers adapt."}
       />
       <button
         type="button"
@@ -165,7 +179,13 @@ function DriftFields() {
   );
 }
 
-function DriftStep({ at, step, presets, onChange, onRemove }: {
+function DriftStep({
+  at,
+  step,
+  presets,
+  onChange,
+  onRemove,
+}: {
   at: number;
   step: Step;
   presets: Preset[];
@@ -176,26 +196,36 @@ function DriftStep({ at, step, presets, onChange, onRemove }: {
   const box = "num h-9 min-w-0 rounded-lg border border-line bg-raised px-2.5";
   return (
     <div className="grid grid-cols-[1fr_1fr_auto] items-end gap-2">
-      <Labelled id={`${id}-after`} label="From task">
+      <LabelledField id={`${id}-after`} label="From task">
         <input
           id={`${id}-after`}
           inputMode="numeric"
           className={box}
-          value={shownText(step.after)}
+          value={textOf(step.after)}
           onChange={(event) => {
-            const typed = event.target.value.trim();
-            onChange({ ...step, after: /^\d+$/.test(typed) ? Number(typed) : typed });
+            const input = event.target.value.trim();
+            onChange({ ...step, after: /^\d+$/.test(input) ? Number(input) : input });
           }}
         />
-      </Labelled>
-      <Labelled id={`${id}-preset`} label="the preset is">
-        <select id={`${id}-preset`} className={box} value={shownText(step.preset)} onChange={(event) => onChange({ ...step, preset: event.target.value })}>
+      </LabelledField>
+      <LabelledField id={`${id}-preset`} label="Preset">
+        <select
+          id={`${id}-preset`}
+          className={box}
+          value={textOf(step.preset)}
+          onChange={(event) => onChange({ ...step, preset: event.target.value })}
+        >
           {presets.map(({ name }) => (
             <option key={name}>{name}</option>
           ))}
         </select>
-      </Labelled>
-      <button type="button" className="h-9 rounded-lg px-2 text-xs text-muted hover:text-ink" aria-label={`Remove change ${at + 1}`} onClick={onRemove}>
+      </LabelledField>
+      <button
+        type="button"
+        className="h-9 rounded-lg px-2 text-xs text-muted hover:text-ink"
+        aria-label={`Remove change ${at + 1}`}
+        onClick={onRemove}
+      >
         Remove
       </button>
     </div>

@@ -2,8 +2,13 @@ import { Copy } from "lucide-react";
 import { useRef } from "react";
 import { Button, toast, Widget } from "../../ui";
 
-/** The draft as text. What is typed here and can be read becomes the draft at once. */
-export function SpecJson({ text, problem, onText, onLeave }: {
+/** The draft as text. Valid JSON becomes the draft at once. */
+export function SpecJson({
+  text,
+  problem,
+  onText,
+  onLeave,
+}: {
   text: string;
   problem: string | null;
   onText: (text: string) => void;
@@ -15,17 +20,25 @@ export function SpecJson({ text, problem, onText, onLeave }: {
       await navigator.clipboard.writeText(text);
       toast("Copied");
     } catch {
-      // Pages without TLS have no clipboard.
+      // Without TLS the browser has no clipboard.
       box.current?.select();
-      toast("Selected: copy it with your keyboard");
+      toast("Selected. Copy it with the keyboard.");
     }
   };
   return (
     <Widget
       id="new-json"
-      title="As JSON"
-      hint="What you have set, and any other field of a run spec you write here. The same text works with hybrid run start --spec."
-      actions={<Button look="ghost" className="size-8!" label="Copy" icon={<Copy aria-hidden className="size-4" />} onClick={() => void copy()} />}
+      title="Spec as JSON"
+      caption="Your settings; you can add any other field of a run spec. For the command line: hybrid run start --spec."
+      actions={
+        <Button
+          variant="ghost"
+          className="size-8!"
+          label="Copy"
+          icon={<Copy aria-hidden className="size-4" />}
+          onClick={() => void copy()}
+        />
+      }
     >
       <textarea
         ref={box}

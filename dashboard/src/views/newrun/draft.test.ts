@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import {
   fromJson,
-  generated,
-  shownText,
+  parseNumber,
+  textOf,
   toJson,
-  typedNumber,
   valueAt,
+  withGeneratedTasks,
   withoutDefaults,
   withPreset,
   withValue,
@@ -21,14 +21,14 @@ describe("a draft", () => {
     expect(valueAt(next, "cluster.gpus")).toBeUndefined();
   });
 
-  it("of a run whose tasks were sent in generates tasks, or it would wait for ever", () => {
+  it("of a run with submitted tasks generates tasks instead", () => {
     const sent = { seed: 7, workload: { source: "submitted", preset: "hpc" } };
-    expect(generated(sent)).toEqual({ seed: 7, workload: { source: "generated", preset: "hpc" } });
-    const usual = { seed: 7, workload: { preset: "hpc" } };
-    expect(generated(usual)).toBe(usual);
+    expect(withGeneratedTasks(sent)).toEqual({ seed: 7, workload: { source: "generated", preset: "hpc" } });
+    const spec = { seed: 7, workload: { preset: "hpc" } };
+    expect(withGeneratedTasks(spec)).toBe(spec);
   });
 
-  it("drops a field that was emptied, and the groups above it that are left empty", () => {
+  it("drops a field without a value, and groups that become empty", () => {
     const draft = { seed: 7, workload: { dependencies: { probability: 0.1 } } };
     expect(withValue(draft, "workload.dependencies.probability", undefined)).toEqual({ seed: 7 });
   });
@@ -38,51 +38,51 @@ describe("a draft", () => {
     expect(Object.keys(next)).toEqual(["seed", "tasks", "pace"]);
   });
 
-  it("keeps a value of null, which is no missing field", () => {
+  it("keeps null, which is a value", () => {
     expect(withValue({}, "tasks", null)).toEqual({ tasks: null });
   });
 
-  it("replaces a group that was no object", () => {
+  it("replaces a group that is not an object", () => {
     expect(withValue({ cluster: 3 }, "cluster.gpus", 2)).toEqual({ cluster: { gpus: 2 } });
   });
 
-  it("throws away the mix of an earlier preset", () => {
+  it("drops the mix of the previous preset", () => {
     const draft = { workload: { preset: "hpc", arrival_rate: 6, mix: { size: {} } } };
     expect(withPreset(draft, "readme")).toEqual({ workload: { preset: "readme", arrival_rate: 6 } });
     expect(withPreset({ workload: { preset: "hpc" } }, undefined)).toEqual({});
   });
 
-  it("survives the way to JSON and back, with fields that no form knows", () => {
+  it("round-trips through JSON, with fields that the form does not have", () => {
     const draft = { seed: 7, oracle: { step: 0.1 }, workload: { drift: [{ after: 5, preset: "hpc" }] } };
     expect(fromJson(toJson(draft))).toEqual({ draft, problem: null });
   });
 
-  it("says what is wrong with text that is no spec", () => {
+  it("reports text that is not a spec", () => {
     expect(fromJson("{").draft).toBeNull();
     expect(fromJson("{").problem).not.toBe("");
-    expect(fromJson("[1]").problem).toBe("A run spec is an object: { ... }");
+    expect(fromJson("[1]").problem).toBe("A run spec is a JSON object: { ... }");
     expect(fromJson("  ")).toEqual({ draft: {}, problem: null });
   });
 });
 
-describe("typed numbers", () => {
-  it("are numbers, nothing, or text for the gateway to refuse", () => {
-    expect(typedNumber(" 12.5 ")).toBe(12.5);
-    expect(typedNumber("1e3")).toBe(1000);
-    expect(typedNumber("")).toBeUndefined();
-    expect(typedNumber("many")).toBe("many");
-    expect(typedNumber("Infinity")).toBe("Infinity");
+describe("number fields", () => {
+  it("give numbers, nothing, or text for the gateway to reject", () => {
+    expect(parseNumber(" 12.5 ")).toBe(12.5);
+    expect(parseNumber("1e3")).toBe(1000);
+    expect(parseNumber("")).toBeUndefined();
+    expect(parseNumber("many")).toBe("many");
+    expect(parseNumber("Infinity")).toBe("Infinity");
   });
 
-  it("are shown as they were given", () => {
-    expect(shownText(0)).toBe("0");
-    expect(shownText(undefined)).toBe("");
-    expect(shownText("many")).toBe("many");
+  it("show the value", () => {
+    expect(textOf(0)).toBe("0");
+    expect(textOf(undefined)).toBe("");
+    expect(textOf("many")).toBe("many");
   });
 });
 
-describe("a run to start from", () => {
-  it("leaves what a person would have to write", () => {
+describe("a repeated run", () => {
+  it("leaves the fields that differ from the defaults", () => {
     const defaults = { seed: 42, tasks: null, cluster: { cpus: 1, gpus: 4 }, schedulers: [] };
     const spec = { seed: 42, tasks: 100, cluster: { cpus: 1, gpus: 2 }, schedulers: ["greedy"] };
     expect(withoutDefaults(spec, defaults)).toEqual({

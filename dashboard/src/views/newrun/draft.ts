@@ -1,7 +1,4 @@
-/**
- * The draft of a run: the spec as plain data, holding only what the person has set. Form and JSON
- * are two views of it, so a field that the form does not know survives a switch between them.
- */
+/** The draft of a run spec: only the fields that the user has set, including fields the form does not have. */
 
 export type Draft = { [field: string]: unknown };
 
@@ -9,14 +6,12 @@ function isObject(value: unknown): value is Draft {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What stands at a path such as `workload.arrival_rate`; undefined when nothing does. */
+/** The value at a path such as `workload.arrival_rate`. */
 export function valueAt(data: unknown, path: string): unknown {
-  return path
-    .split(".")
-    .reduce<unknown>((at, key) => (isObject(at) ? at[key] : undefined), data);
+  return path.split(".").reduce<unknown>((at, key) => (isObject(at) ? at[key] : undefined), data);
 }
 
-/** A copy with `value` at `path`; undefined takes the field out, and groups that it leaves empty. */
+/** A copy with `value` at `path`; undefined removes the field, and groups that become empty. */
 export function withValue(draft: Draft, path: string, value: unknown): Draft {
   const [key = "", ...rest] = path.split(".");
   const below = isObject(draft[key]) ? draft[key] : {};
@@ -27,24 +22,20 @@ export function withValue(draft: Draft, path: string, value: unknown): Draft {
   return key in draft ? { ...draft, [key]: next } : { ...others, [key]: next };
 }
 
-/** A preset brings its own mix: one that was written for another preset goes. */
+/** A preset has its own mix: the mix of the previous preset is removed. */
 export function withPreset(draft: Draft, preset: string | undefined): Draft {
   return withValue(withValue(draft, "workload.mix", undefined), "workload.preset", preset);
 }
 
-/**
- * What a person typed into a field of numbers. Text that is no number is kept as it is, for the
- * gateway to say what is wrong with it; no text at all is no value.
- */
-export function typedNumber(text: string): number | string | undefined {
+/** The value of a number field. Text that is not a number is kept: the gateway says what is wrong with it. */
+export function parseNumber(text: string): number | string | undefined {
   const trimmed = text.trim();
   if (trimmed === "") return undefined;
   const number = Number(trimmed);
   return Number.isFinite(number) ? number : trimmed;
 }
 
-/** The text that stands for a value in a field. */
-export function shownText(value: unknown): string {
+export function textOf(value: unknown): string {
   if (value === undefined || value === null) return "";
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
@@ -60,29 +51,29 @@ export function fromJson(text: string): Parsed {
   try {
     const data: unknown = JSON.parse(text);
     if (isObject(data)) return { draft: data, problem: null };
-    return { draft: null, problem: "A run spec is an object: { ... }" };
+    return { draft: null, problem: "A run spec is a JSON object: { ... }" };
   } catch (error) {
     return { draft: null, problem: error instanceof Error ? error.message : String(error) };
   }
 }
 
-/** The part of a full spec that differs from the defaults: what a person would have to write. */
+/** The fields of a complete spec that differ from the defaults. */
 export function withoutDefaults(spec: Draft, defaults: Draft): Draft {
   const draft: Draft = {};
   for (const [key, value] of Object.entries(spec)) {
-    const usual = defaults[key];
-    if (isObject(value) && isObject(usual)) {
-      const inner = withoutDefaults(value, usual);
+    const standard = defaults[key];
+    if (isObject(value) && isObject(standard)) {
+      const inner = withoutDefaults(value, standard);
       if (Object.keys(inner).length) draft[key] = inner;
-    } else if (JSON.stringify(value) !== JSON.stringify(usual)) {
+    } else if (JSON.stringify(value) !== JSON.stringify(standard)) {
       draft[key] = value;
     }
   }
   return draft;
 }
 
-/** A run whose tasks were sent in would wait for them for ever: its repetition generates tasks. */
-export function generated(spec: Draft): Draft {
-  const outside = valueAt(spec, "workload.source") === "submitted";
-  return outside ? withValue(spec, "workload.source", "generated") : spec;
+/** A repeated run generates its tasks: one that waits for submitted tasks would never start. */
+export function withGeneratedTasks(spec: Draft): Draft {
+  const submitted = valueAt(spec, "workload.source") === "submitted";
+  return submitted ? withValue(spec, "workload.source", "generated") : spec;
 }

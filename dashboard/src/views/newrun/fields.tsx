@@ -1,8 +1,14 @@
 import { type ReactNode, useState } from "react";
-import { shownText, typedNumber } from "./draft";
 import { useField } from "./DraftContext";
+import { parseNumber, textOf } from "./draft";
 
-export function Labelled({ id, label, hint, problems, children }: {
+export function LabelledField({
+  id,
+  label,
+  hint,
+  problems,
+  children,
+}: {
   id: string;
   label: string;
   hint?: ReactNode;
@@ -15,13 +21,13 @@ export function Labelled({ id, label, hint, problems, children }: {
         {label}
       </label>
       {children}
-      <Notes id={id} hint={hint} problems={problems} />
+      <FieldNote id={id} hint={hint} problems={problems} />
     </div>
   );
 }
 
-/** A problem takes the place of the hint, so that the form does not jump. */
-export function Notes({ id, hint, problems }: { id: string; hint?: ReactNode; problems?: string[] | undefined }) {
+/** The hint of a field, or its problems. */
+export function FieldNote({ id, hint, problems }: { id: string; hint?: ReactNode; problems?: string[] | undefined }) {
   if (problems?.length) {
     return (
       <p id={`${id}-note`} className="text-xs break-words text-bad" data-testid={`problem-${id}`}>
@@ -49,28 +55,28 @@ interface TextFieldProps {
 }
 
 export function TextField({ id, label, hint, problems, onValue, ...rest }: TextFieldProps) {
-  const wrong = Boolean(problems?.length);
+  const invalid = Boolean(problems?.length);
   return (
-    <Labelled id={id} label={label} hint={hint} problems={problems}>
+    <LabelledField id={id} label={label} hint={hint} problems={problems}>
       <input
         id={id}
-        aria-invalid={wrong}
-        aria-describedby={wrong || hint ? `${id}-note` : undefined}
+        aria-invalid={invalid}
+        aria-describedby={invalid || hint ? `${id}-note` : undefined}
         autoComplete="off"
-        className={`num h-9 w-full min-w-0 rounded-lg border bg-raised px-2.5 placeholder:text-faint ${wrong ? "border-bad" : "border-line hover:border-line-strong"}`}
+        className={`num h-9 w-full min-w-0 rounded-lg border bg-raised px-2.5 placeholder:text-faint ${invalid ? "border-bad" : "border-line hover:border-line-strong"}`}
         onChange={(event) => onValue(event.target.value)}
         {...rest}
       />
-    </Labelled>
+    </LabelledField>
   );
 }
 
-/** A number of the spec. The default shows as a placeholder, and counts while the field is empty. */
+/** A number of the spec; its default is the placeholder. */
 export function NumberField({ path, label, hint }: { path: string; label: string; hint?: ReactNode }) {
-  const { value, usual, problems, set } = useField(path);
-  const [typed, setTyped] = useState("");
-  // "1." and "1.0" are on the way to 1.05: what was typed stands as long as it means the value.
-  const text = typedNumber(typed) === value ? typed : shownText(value);
+  const { value, fallback, problems, set } = useField(path);
+  const [input, setInput] = useState("");
+  // "1." and "1.0" are kept as typed, so that 1.05 can be entered.
+  const text = parseNumber(input) === value ? input : textOf(value);
   return (
     <TextField
       id={path}
@@ -78,53 +84,66 @@ export function NumberField({ path, label, hint }: { path: string; label: string
       hint={hint}
       problems={problems}
       inputMode="decimal"
-      placeholder={shownText(usual)}
+      placeholder={textOf(fallback)}
       value={text}
       onValue={(next) => {
-        setTyped(next);
-        set(typedNumber(next));
+        setInput(next);
+        set(parseNumber(next));
       }}
     />
   );
 }
 
-export function ChoiceField({ path, label, choices }: {
+export function ChoiceField({
+  path,
+  label,
+  choices,
+}: {
   path: string;
   label: string;
   choices: { value: string; label: string; hint: string }[];
 }) {
-  const { value, usual, problems, set } = useField(path);
-  const chosen = shownText(value ?? usual ?? choices[0]?.value);
-  const known = choices.find((choice) => choice.value === chosen);
+  const { value, fallback, problems, set } = useField(path);
+  const selected = textOf(value ?? fallback ?? choices[0]?.value);
+  const known = choices.find((choice) => choice.value === selected);
   return (
-    <Labelled id={path} label={label} hint={known?.hint} problems={problems}>
+    <LabelledField id={path} label={label} hint={known?.hint} problems={problems}>
       <select
         id={path}
         className="h-9 w-full min-w-0 rounded-lg border border-line bg-raised px-2 hover:border-line-strong"
         aria-describedby={`${path}-note`}
         aria-invalid={Boolean(problems?.length)}
-        value={chosen}
+        value={selected}
         onChange={(event) => set(event.target.value)}
       >
-        {(known ? choices : [...choices, { value: chosen, label: chosen }]).map((choice) => (
+        {(known ? choices : [...choices, { value: selected, label: selected }]).map((choice) => (
           <option key={choice.value} value={choice.value}>
             {choice.label}
           </option>
         ))}
       </select>
-    </Labelled>
+    </LabelledField>
   );
 }
 
-/** Two or three ways, side by side. */
-export function Segments<Value extends string>({ label, value, choices, onChoose }: {
+/** Two or three choices, side by side. */
+export function Segments<Value extends string>({
+  label,
+  value,
+  choices,
+  onChoose,
+}: {
   label: string;
   value: Value;
   choices: { value: Value; label: string }[];
   onChoose: (value: Value) => void;
 }) {
   return (
-    <div role="radiogroup" aria-label={label} className="inline-flex h-9 w-full rounded-lg border border-line bg-sunken p-0.5">
+    <div
+      role="radiogroup"
+      aria-label={label}
+      className="inline-flex h-9 w-full rounded-lg border border-line bg-sunken p-0.5"
+    >
       {choices.map((choice) => (
         <label
           key={choice.value}

@@ -1,4 +1,4 @@
-/** The fields of the spec that the form shows; problems of others are listed beside the JSON. */
+/** The fields of the form; problems of other fields are listed in the start panel. */
 export const FORM_PATHS = [
   "name",
   "seed",

@@ -4,7 +4,7 @@ import { sortProblems } from "./problems";
 const FIELDS = ["seed", "workload.arrival_rate", "workload.drift", "schedulers"];
 
 describe("problems", () => {
-  it("go to the field that they name", () => {
+  it("belong to the field that they name", () => {
     const sorted = sortProblems(
       [
         "workload.arrival_rate: Input should be greater than 0 (got -1.0)",
@@ -19,12 +19,12 @@ describe("problems", () => {
     expect(sorted.others).toEqual([]);
   });
 
-  it("of a part go to the field above it and keep the part's name", () => {
+  it("of a nested field belong to the field above it", () => {
     const sorted = sortProblems(["workload.drift.0.after: Field required"], FIELDS);
     expect(sorted.fields).toEqual({ "workload.drift": ["0.after: Field required"] });
   });
 
-  it("that the form has no field for are kept whole", () => {
+  it("without a field are kept unchanged", () => {
     const problems = [
       "oracle.step: Input should be greater than 0 (got 0)",
       "no scheduler answers: deploy at least one worker",
@@ -35,6 +35,6 @@ describe("problems", () => {
 
   it("of one field are all kept, in order", () => {
     const sorted = sortProblems(["schedulers: first", "schedulers.1: second"], FIELDS);
-    expect(sorted.fields["schedulers"]).toEqual(["first", "1: second"]);
+    expect(sorted.fields.schedulers).toEqual(["first", "1: second"]);
   });
 });

@@ -1,24 +1,21 @@
-/** The gateway's problems ("workload.arrival_rate: Input should be ..."), sorted to their fields. */
+/** The gateway's problems ("workload.arrival_rate: Input should be ..."), assigned to the fields of the form. */
 
 export interface SortedProblems {
-  /** By the path of the form's field. */
+  /** By the path of the field. */
   fields: Record<string, string[]>;
-  /** What no field of the form can show. */
+  /** Problems of fields that the form does not have. */
   others: string[];
 }
 
 const LOCATED = /^([A-Za-z_]\w*(?:\.\w+)*): (.+)$/s;
 
-/** The field that shows a path: itself, or the nearest field above it. */
+/** The field of a path: itself, or the nearest one above it. */
 function fieldOf(path: string, fields: readonly string[]): string | undefined {
-  const fitting = fields.filter((field) => path === field || path.startsWith(`${field}.`));
-  return fitting.sort((left, right) => right.length - left.length)[0];
+  const matches = fields.filter((field) => path === field || path.startsWith(`${field}.`));
+  return matches.sort((left, right) => right.length - left.length)[0];
 }
 
-export function sortProblems(
-  problems: readonly string[],
-  fields: readonly string[],
-): SortedProblems {
+export function sortProblems(problems: readonly string[], fields: readonly string[]): SortedProblems {
   const sorted: SortedProblems = { fields: {}, others: [] };
   for (const problem of problems) {
     const [, path, message] = LOCATED.exec(problem) ?? [];
@@ -27,9 +24,9 @@ export function sortProblems(
       sorted.others.push(problem);
       continue;
     }
-    // Below a field, the rest of the path says which of its parts is meant.
     const part = path.slice(field.length + 1);
-    (sorted.fields[field] ??= []).push(part ? `${part}: ${message}` : message);
+    sorted.fields[field] ??= [];
+    sorted.fields[field].push(part ? `${part}: ${message}` : message);
   }
   return sorted;
 }

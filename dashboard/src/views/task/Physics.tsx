@@ -1,5 +1,5 @@
+import type { Polled } from "../../api/polling";
 import type { TaskDetail } from "../../api/types";
-import type { Polled } from "../../api/usePolled";
 import { count, megabytes, number, percent, seconds } from "../../format";
 import { usePalette } from "../../theme";
 import { Badge, Link, Stat, Widget } from "../../ui";
@@ -9,8 +9,8 @@ export function Features({ source }: { source: Polled<TaskDetail> }) {
   return (
     <Widget
       id="task-features"
-      title="The task"
-      hint="What every scheduler knew. Much memory makes a GPU dear; high intensity makes it worth its price."
+      title="Task"
+      caption="What every scheduler knows. Much memory makes the transfer to a GPU slow; high intensity makes the GPU fast."
       source={source}
       scroll
     >
@@ -41,8 +41,8 @@ export function Physics({ source }: { source: Polled<TaskDetail> }) {
   return (
     <Widget
       id="task-physics"
-      title="What the physics says"
-      hint="All of it on the CPU against all of it on a GPU: the shorter bar wins. The best share is the Oracle's."
+      title="CPU or GPU"
+      caption="The time of the whole task on the CPU and on a GPU. The best share is the choice of the Oracle."
       source={source}
       scroll
     >
@@ -50,13 +50,30 @@ export function Physics({ source }: { source: Polled<TaskDetail> }) {
         <>
           <Bars physics={physics} />
           <dl className="grid grid-cols-2 gap-x-6 gap-y-3 px-1 pt-4 sm:grid-cols-4">
-            <Stat label="Speed-up" value={`${number(physics.speedup)}×`} raw={physics.speedup} note="computing alone" />
-            <Stat label="Transfer" value={seconds(physics.transfer_seconds)} raw={physics.transfer_seconds} note="to the GPU" />
-            <Stat label="Best GPU share" value={percent(physics.best_share, 0)} raw={physics.best_share} note={verdict(physics)} />
+            <Stat
+              label="Speed-up"
+              value={`${number(physics.speedup)}×`}
+              raw={physics.speedup}
+              note="without transfer"
+            />
+            <Stat
+              label="Transfer"
+              value={seconds(physics.transfer_seconds)}
+              raw={physics.transfer_seconds}
+              note="to the GPU"
+            />
+            <Stat
+              label="Best GPU share"
+              value={percent(physics.best_share, 0)}
+              raw={physics.best_share}
+              note={shareText(physics)}
+            />
             <div className="min-w-0">
               <dt className="text-xs text-muted">GPU memory</dt>
               <dd className="pt-1.5">
-                <Badge tone={physics.fits_gpu_memory ? "good" : "warn"}>{physics.fits_gpu_memory ? "fits" : "does not fit"}</Badge>
+                <Badge tone={physics.fits_gpu_memory ? "good" : "warn"}>
+                  {physics.fits_gpu_memory ? "fits" : "does not fit"}
+                </Badge>
               </dd>
             </div>
           </dl>
@@ -66,7 +83,7 @@ export function Physics({ source }: { source: Polled<TaskDetail> }) {
   );
 }
 
-function verdict({ best_share: share }: TaskDetail["physics"]): string {
+function shareText({ best_share: share }: TaskDetail["physics"]): string {
   if (share === 0) return "all on the CPU";
   return share === 1 ? "all on a GPU" : "split";
 }
@@ -84,7 +101,10 @@ function Bars({ physics }: { physics: TaskDetail["physics"] }) {
         <li key={label} className="grid grid-cols-[2.5rem_1fr_5rem] items-center gap-3">
           <span className="text-xs text-muted">{label}</span>
           <span className="h-3 overflow-hidden rounded-full bg-sunken">
-            <span className="block h-full rounded-full" style={{ width: `${(value / longest) * 100}%`, background: colour }} />
+            <span
+              className="block h-full rounded-full"
+              style={{ width: `${(value / longest) * 100}%`, background: colour }}
+            />
           </span>
           <span className="num text-right" data-value={value}>
             {seconds(value)}

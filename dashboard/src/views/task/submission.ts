@@ -1,31 +1,31 @@
-/** A task of a person's own, from what was typed. */
-import { typedNumber } from "../newrun/draft";
+/** The request that submits a task, from the fields of the form. */
+import { parseNumber } from "../newrun/draft";
 
-export interface Typed {
+export interface TaskInput {
   size: string;
   compute_intensity: string;
   memory_required: string;
   dependencies: string;
 }
 
-export const EXAMPLE: Typed = {
+export const EXAMPLE: TaskInput = {
   size: "960",
   compute_intensity: "0.75",
   memory_required: "81",
   dependencies: "",
 };
 
-/** The body for the gateway, which checks it: text that is no number goes as it is. */
-export function submission(run: string, typed: Typed): object {
-  const parents = typed.dependencies.split(/[\s,;#]+/).filter(Boolean);
+/** Text that is not a number is sent as it is: the gateway says what is wrong with it. */
+export function submission(run: string, input: TaskInput): object {
+  const parents = input.dependencies.split(/[\s,;#]+/).filter(Boolean);
   return {
     run,
     tasks: [
       {
-        size: typedNumber(typed.size) ?? "",
-        compute_intensity: typedNumber(typed.compute_intensity) ?? "",
-        memory_required: typedNumber(typed.memory_required) ?? "",
-        dependencies: parents.map((parent) => typedNumber(parent)),
+        size: parseNumber(input.size) ?? "",
+        compute_intensity: parseNumber(input.compute_intensity) ?? "",
+        memory_required: parseNumber(input.memory_required) ?? "",
+        dependencies: parents.map((parent) => parseNumber(parent)),
       },
     ],
   };

@@ -1,4 +1,4 @@
-"""A trace as a test reads it: all tasks at once, and everything that was said about it."""
+"""Reads a trace for a test: all tasks at once, and all messages about it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from services.lab.traces.report import Report
+from services.lab.traces.problem_report import Report
 from services.lab.traces.trace import Trace
-from shared.tasks import Tasks
+from shared.domain.tasks import Tasks
 
 SAMPLES = Path(__file__).parents[4] / "docs" / "traces"
 
@@ -18,14 +18,14 @@ SAMPLES = Path(__file__).parents[4] / "docs" / "traces"
 @dataclass(frozen=True, slots=True)
 class Read:
     tasks: Tasks
-    said: list[str]
+    messages: list[str]
     report: Report
     trace: Trace
 
 
 def read(path: Path, **options: Any) -> Read:
-    said: list[str] = []
-    report = Report(show=said.append, shown=10**9, strict=options.pop("strict", False))
+    messages: list[str] = []
+    report = Report(show=messages.append, shown=10**9, strict=options.pop("strict", False))
     trace = Trace(path, report, **options)
     pieces = list(trace.batches())
     parents: list[Any] = []
@@ -35,7 +35,7 @@ def read(path: Path, **options: Any) -> Read:
         name: np.concatenate([getattr(piece, name) for piece in pieces]) if pieces else np.empty(0)
         for name in ("task_id", "size", "compute_intensity", "memory_required", "arrival_time")
     }
-    return Read(Tasks(**columns, parents=parents), said, report, trace)
+    return Read(Tasks(**columns, parents=parents), messages, report, trace)
 
 
 def written(folder: Path, name: str, content: str | bytes) -> Path:

@@ -1,4 +1,4 @@
-"""Whatever bytes a file has: tasks that the arena takes, a report, or one error that is ours."""
+"""Any bytes: valid tasks and a report, or a TraceError."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.lab.traces.lines import GZIP_MAGIC
-from services.lab.traces.report import Report, TraceError
+from services.lab.traces.formats.text_blocks import GZIP_MAGIC
+from services.lab.traces.problem_report import Report, TraceError
 from services.lab.traces.trace import FORMATS, Trace
-from shared.batches import task_problem
+from shared.messages.batches import task_problem
 from tests.unit.lab.traces.reading import SAMPLES
 
 HEADERS = {
@@ -48,8 +48,8 @@ def check(content: bytes, format: str) -> None:
     with tempfile.NamedTemporaryFile() as file:
         file.write(content)
         file.flush()
-        said: list[str] = []
-        report = Report(show=said.append, shown=10**6)
+        messages: list[str] = []
+        report = Report(show=messages.append, shown=10**6)
         tasks = 0
         try:
             for batch in Trace(Path(file.name), report, format=format).batches():
@@ -58,7 +58,7 @@ def check(content: bytes, format: str) -> None:
                 tasks += len(batch)
         except TraceError:
             return
-        assert len(said) == report.skipped.total() + report.adjusted.total()
+        assert len(messages) == report.skipped.total() + report.adjusted.total()
         if format in ("csv", "alibaba", "swf") and not content.startswith(GZIP_MAGIC):
             assert tasks + report.skipped.total() <= content.count(b"\n") + 1
 
@@ -77,7 +77,7 @@ def test_random_bytes(body: bytes, headed: bool, format: str) -> None:
     put=st.one_of(st.binary(max_size=8), PIECES),
     packed=st.booleans(),
 )
-def test_sound_files_with_an_injury(
+def test_valid_files_with_one_damage(
     format: str, place: int, removed: int, put: bytes, packed: bool
 ) -> None:
     content = (SAMPLES / SOUND[format]).read_bytes()

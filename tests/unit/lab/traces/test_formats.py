@@ -1,4 +1,4 @@
-"""Each format by values that were worked out by hand, from T = (N / 1000) ** 1.5 / (I + 0.5)."""
+"""Each format against values calculated by hand, from T = (N / 1000) ** 1.5 / (I + 0.5)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from services.lab.traces.mapping import parse_mapping
-from services.lab.traces.report import TraceError
+from services.lab.traces.problem_report import TraceError
 from services.lab.traces.trace import detect
-from shared.spec import Physics
+from shared.domain.spec import Physics
 from tests.unit.lab.traces.reading import SAMPLES, read, written
 
 OWN = """size,compute_intensity,memory_required,arrival_time,dependencies
@@ -71,16 +71,16 @@ def workflow() -> dict[str, Any]:
     }
 
 
-def test_our_own_csv_is_taken_as_it_stands(tmp_path: Path) -> None:
-    found = read(written(tmp_path, "tasks.csv", OWN))
-    assert found.trace.format == "csv"
-    assert found.tasks.task_id.tolist() == [0, 1, 2]
-    assert found.tasks.size.tolist() == [100, 200, 300]
-    assert found.tasks.compute_intensity.tolist() == [0.5, 0.25, 1]
-    assert found.tasks.memory_required.tolist() == [64, 128, 0]
-    assert found.tasks.arrival_time.tolist() == [0, 0.5, 0.5]
-    assert found.tasks.parents == [[], [0], [0, 1]]
-    assert found.said == []
+def test_our_own_csv_is_read_unchanged(tmp_path: Path) -> None:
+    result = read(written(tmp_path, "tasks.csv", OWN))
+    assert result.trace.format == "csv"
+    assert result.tasks.task_id.tolist() == [0, 1, 2]
+    assert result.tasks.size.tolist() == [100, 200, 300]
+    assert result.tasks.compute_intensity.tolist() == [0.5, 0.25, 1]
+    assert result.tasks.memory_required.tolist() == [64, 128, 0]
+    assert result.tasks.arrival_time.tolist() == [0, 0.5, 0.5]
+    assert result.tasks.parents == [[], [0], [0, 1]]
+    assert result.messages == []
 
 
 def test_dependencies_are_by_task_id_when_there_is_one(tmp_path: Path) -> None:
@@ -88,63 +88,63 @@ def test_dependencies_are_by_task_id_when_there_is_one(tmp_path: Path) -> None:
         "arrival_time,task_id,dependencies,size,compute_intensity,memory_required,extra\n"
         "1,seven,,100,0.5,64,x\n2,nine,seven,100,0.5,64,y\n3,8,nine; seven,100,0.5,64,\n"
     )
-    found = read(written(tmp_path, "tasks.csv", text))
-    assert found.tasks.parents == [[], [0], [0, 1]]
-    assert found.tasks.arrival_time.tolist() == [1, 2, 3]
+    result = read(written(tmp_path, "tasks.csv", text))
+    assert result.tasks.parents == [[], [0], [0, 1]]
+    assert result.tasks.arrival_time.tolist() == [1, 2, 3]
 
 
 def test_swf_sizes_take_as_long_as_the_job_ran(tmp_path: Path) -> None:
-    found = read(written(tmp_path, "cluster.swf", SWF))
-    assert found.trace.format == "swf"
+    result = read(written(tmp_path, "cluster.swf", SWF))
+    assert result.trace.format == "swf"
     # 4 of 8 s computed: I = 0.5, (8 * 1) ** (2/3) = 4; unknown: 0.5, 27 ** (2/3) = 9;
     # all of 18 s computed: I = 1, (18 * 1.5) ** (2/3) = 9.
-    assert found.tasks.size.tolist() == pytest.approx([4000, 9000, 9000], rel=1e-12)
-    assert found.tasks.compute_intensity.tolist() == [0.5, 0.5, 1]
+    assert result.tasks.size.tolist() == pytest.approx([4000, 9000, 9000], rel=1e-12)
+    assert result.tasks.compute_intensity.tolist() == [0.5, 0.5, 1]
     # 1000 KiB on each of 2 processors; 500 asked for on 4; nothing known.
-    assert found.tasks.memory_required.tolist() == pytest.approx([2.048, 2.048, 1000])
-    assert found.tasks.arrival_time.tolist() == [0, 3, 10]
-    assert found.tasks.parents == [[], [0], [1]]
-    assert found.said == [
+    assert result.tasks.memory_required.tolist() == pytest.approx([2.048, 2.048, 1000])
+    assert result.tasks.arrival_time.tolist() == [0, 3, 10]
+    assert result.tasks.parents == [[], [0], [1]]
+    assert result.messages == [
         "line 3: skipped: empty line",
         "line 7: skipped: job was cancelled (keep_status)",
         "line 8: skipped: ran for no time",
-        "line 9: skipped: not given: run_time",
+        "line 9: skipped: missing value: run_time",
         "line 10: skipped: job has status 3 (keep_status)",
     ]
-    used = found.trace.translator.substituted
+    used = result.trace.translator.substituted
     assert (used["intensity"].otherwise, used["memory"].otherwise) == (1, 1)
 
 
 def test_alibabas_pods_become_tasks(tmp_path: Path) -> None:
-    found = read(written(tmp_path, "openb_pod_list_default.csv", PODS))
-    assert found.trace.format == "alibaba"
+    result = read(written(tmp_path, "openb_pod_list_default.csv", PODS))
+    assert result.trace.format == "alibaba"
     # No GPU: I = 0, (16 * 0.5) ** (2/3) = 4; a whole one: (18 * 1.5) ** (2/3) = 9;
     # half of one: (8 * 1) ** (2/3) = 4; eight: I stays at 1.
-    assert found.tasks.compute_intensity.tolist() == [0, 1, 0.5, 1]
-    assert found.tasks.size.tolist() == pytest.approx([4000, 9000, 4000, 9000], rel=1e-12)
-    assert found.tasks.memory_required.tolist() == [1048.576, *[2097.152] * 3]
-    assert found.tasks.arrival_time.tolist() == [0, 10, 11, 12]
-    assert found.said == ["line 6: skipped: not given: deletion_time - scheduled_time"]
-    assert found.trace.translator.substituted["intensity"].limited == 1
+    assert result.tasks.compute_intensity.tolist() == [0, 1, 0.5, 1]
+    assert result.tasks.size.tolist() == pytest.approx([4000, 9000, 4000, 9000], rel=1e-12)
+    assert result.tasks.memory_required.tolist() == [1048.576, *[2097.152] * 3]
+    assert result.tasks.arrival_time.tolist() == [0, 10, 11, 12]
+    assert result.messages == ["line 6: skipped: missing value: deletion_time - scheduled_time"]
+    assert result.trace.translator.substituted["intensity"].limited == 1
 
 
 def test_a_workflow_becomes_tasks_with_parents(tmp_path: Path) -> None:
-    found = read(written(tmp_path, "wf.json", json.dumps(workflow())))
-    assert found.trace.format == "wfcommons"
-    assert found.tasks.compute_intensity.tolist() == [0.5, 0.5, 1]
-    assert found.tasks.size.tolist() == pytest.approx([4000, 9000, 9000], rel=1e-12)
-    assert found.tasks.memory_required.tolist() == [2000, 1000, 1000]
-    assert found.tasks.arrival_time.tolist() == [0, 0, 0]
-    assert found.tasks.parents == [[], [0], [0, 1]]
-    assert found.said == []
+    result = read(written(tmp_path, "wf.json", json.dumps(workflow())))
+    assert result.trace.format == "wfcommons"
+    assert result.tasks.compute_intensity.tolist() == [0.5, 0.5, 1]
+    assert result.tasks.size.tolist() == pytest.approx([4000, 9000, 9000], rel=1e-12)
+    assert result.tasks.memory_required.tolist() == [2000, 1000, 1000]
+    assert result.tasks.arrival_time.tolist() == [0, 0, 0]
+    assert result.tasks.parents == [[], [0], [0, 1]]
+    assert result.messages == []
 
 
 def test_a_workflow_may_have_its_measurements_first(tmp_path: Path) -> None:
     other = workflow()
     inside = other["workflow"]
     other["workflow"] = {name: inside[name] for name in ("execution", "specification")}
-    found = read(written(tmp_path, "wf.json", json.dumps(other)))
-    assert found.tasks.size.tolist() == pytest.approx([4000, 9000, 9000], rel=1e-12)
+    result = read(written(tmp_path, "wf.json", json.dumps(other)))
+    assert result.tasks.size.tolist() == pytest.approx([4000, 9000, 9000], rel=1e-12)
 
 
 @pytest.mark.parametrize("runtime", ["runtime", "runtimeInSeconds"])
@@ -154,20 +154,20 @@ def test_older_workflows_have_one_list(tmp_path: Path, runtime: str) -> None:
         {"name": "b1", "id": "b1", runtime: 27, "parents": ["a1"]},
     ]
     text = json.dumps({"schemaVersion": "1.4", "workflow": {"makespan": 3, "tasks": tasks}})
-    found = read(written(tmp_path, "wf.json", text))
-    assert found.tasks.size.tolist() == pytest.approx([4000, 9000], rel=1e-12)
-    assert found.tasks.memory_required.tolist() == [1.024, 1000]
-    assert found.tasks.parents == [[], [0]]
+    result = read(written(tmp_path, "wf.json", text))
+    assert result.tasks.size.tolist() == pytest.approx([4000, 9000], rel=1e-12)
+    assert result.tasks.memory_required.tolist() == [1.024, 1000]
+    assert result.tasks.parents == [[], [0]]
 
 
-def test_a_runs_own_physics_is_what_is_turned_round(tmp_path: Path) -> None:
+def test_the_physics_of_the_run_is_inverted(tmp_path: Path) -> None:
     physics = Physics(size_unit=10, size_exponent=2, intensity_offset=1)
-    found = read(written(tmp_path, "cluster.swf", SWF), physics=physics)
+    result = read(written(tmp_path, "cluster.swf", SWF), physics=physics)
     # (8 * 1.5) ** 0.5, (27 * 1.5) ** 0.5, (18 * 2) ** 0.5, times 10.
-    assert found.tasks.size.tolist() == pytest.approx([34.641016, 63.639610, 60])
+    assert result.tasks.size.tolist() == pytest.approx([34.641016, 63.639610, 60])
     fixed = parse_mapping({"physics": {"size_unit": 1000}})
-    found = read(written(tmp_path, "cluster.swf", SWF), physics=physics, mapping=fixed)
-    assert found.tasks.size[0] == pytest.approx(4000)
+    result = read(written(tmp_path, "cluster.swf", SWF), physics=physics, mapping=fixed)
+    assert result.tasks.size[0] == pytest.approx(4000)
 
 
 @pytest.mark.parametrize(
@@ -190,13 +190,13 @@ def test_the_samples_are_told_apart_by_what_is_in_them(
         written(tmp_path, "trace.gz", b"" + gzip.compress(b"\xef\xbb\xbf" + content)),
         written(tmp_path, "windows.txt", content.replace(b"\n", b"\r\n")),
     ):
-        found = read(path)
-        assert found.trace.format == format
-        assert len(found.tasks) == tasks
+        result = read(path)
+        assert result.trace.format == format
+        assert len(result.tasks) == tasks
 
 
 def test_what_cannot_be_told_asks_for_the_format(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match="cannot tell the format; say it with --format"):
+    with pytest.raises(TraceError, match="unknown format; set it with --format"):
         detect(written(tmp_path, "trace.txt", "hello\nworld\n"))
     with pytest.raises(TraceError, match="the file is empty"):
         detect(written(tmp_path, "empty.txt", ""))

@@ -1,4 +1,4 @@
-"""`hybrid trace inspect`: what it says of a trace."""
+"""`hybrid trace inspect`."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ def inspect(*arguments: str | Path) -> Any:
 
 
 def test_the_figures_of_a_small_trace(tmp_path: Path) -> None:
-    found = inspect(written(tmp_path, "t.swf", SWF))
-    assert (found["format"], found["tasks"]) == ("swf", 3)
+    result = inspect(written(tmp_path, "t.swf", SWF))
+    assert (result["format"], result["tasks"]) == ("swf", 3)
     # Run times 8, 27 and 18: the median is 18, and 95 % lies at 18 + 0.9 * (27 - 18).
-    assert found["distributions"]["cpu_seconds"] == pytest.approx(
+    assert result["distributions"]["cpu_seconds"] == pytest.approx(
         {"min": 8, "median": 18, "p95": 26.1, "max": 27}
     )
-    assert found["distributions"]["gap"] == {"min": 3, "median": 5, "p95": 6.8, "max": 7}
-    assert found["arrivals"] == {"span_s": 10, "per_s": 0.3}
-    assert found["dependencies"] == {"waiting_tasks": 2, "edges": 2, "most_parents": 1}
-    assert found["skipped"] == {
+    assert result["distributions"]["gap"] == {"min": 3, "median": 5, "p95": 6.8, "max": 7}
+    assert result["arrivals"] == {"span_s": 10, "per_s": 0.3}
+    assert result["dependencies"] == {"waiting_tasks": 2, "edges": 2, "most_parents": 1}
+    assert result["skipped"] == {
         "empty line": 1,
         "job was cancelled (keep_status)": 1,
         "job has status 3 (keep_status)": 1,
-        "not given: run_time": 1,
+        "missing value: run_time": 1,
         "ran for no time": 1,
     }
-    assert found["mended"] == {}
-    by_task = {row["task"]: row for row in found["columns"]}
-    assert by_task["size"]["from"] == "run_time (physics turned round)"
+    assert result["adjusted"] == {}
+    by_task = {row["task"]: row for row in result["columns"]}
+    assert by_task["size"]["from"] == "run_time (inverted physics)"
     assert by_task["compute_intensity"]["proxy"]
     assert by_task["compute_intensity"]["not_given"] == 1
     assert not by_task["arrival_time"]["proxy"]
@@ -50,7 +50,7 @@ def test_the_figures_of_a_small_trace(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["tasks.csv", "cluster.swf", "pods.csv", "pipeline.json", "broken.csv"]
 )
-def test_people_see_what_became_of_which_column(name: str) -> None:
+def test_the_table_shows_which_column_became_what(name: str) -> None:
     done = CliRunner().invoke(app, ["trace", "inspect", str(SAMPLES / name)])
     assert done.exit_code == 0, done.output
     assert ("proxy" in done.stdout) == (name in ("cluster.swf", "pods.csv", "pipeline.json"))
@@ -60,7 +60,7 @@ def test_people_see_what_became_of_which_column(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["nothing.swf"], "nothing.swf: cannot be read: No such file"),
         (["nothing.swf", "--format", "swf"], "error: nothing.swf: cannot be read: No such file"),
@@ -75,12 +75,12 @@ def test_people_see_what_became_of_which_column(name: str) -> None:
     "command", ["inspect", "convert --out out.csv", "replay --url http://[::1]:1"]
 )
 def test_mistakes_are_one_line(
-    command: str, options: list[Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, options: list[Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["trace", *command.split(), *map(str, options)])
     assert done.exit_code == 1
-    assert said in done.stderr
+    assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert "Traceback" not in done.output
     assert list(tmp_path.iterdir()) == []
@@ -94,9 +94,30 @@ def test_a_distribution_is_exact_while_it_is_small_and_a_fair_sample_when_it_is_
     large = Distribution()
     for start in range(10):
         large.add(np.arange(start * SAMPLE, (start + 1) * SAMPLE, dtype=float))
-    found = large.described()
-    assert found is not None
-    assert (found["min"], found["max"]) == (0, 10 * SAMPLE - 1)
+    result = large.described()
+    assert result is not None
+    assert (result["min"], result["max"]) == (0, 10 * SAMPLE - 1)
     # The quantile of a sample of 100,000 lies within 0.5 % of the range, five deviations away.
-    assert found["median"] == pytest.approx(5 * SAMPLE, abs=0.05 * SAMPLE)
-    assert found["p95"] == pytest.approx(9.5 * SAMPLE, abs=0.05 * SAMPLE)
+    assert result["median"] == pytest.approx(5 * SAMPLE, abs=0.05 * SAMPLE)
+    assert result["p95"] == pytest.approx(9.5 * SAMPLE, abs=0.05 * SAMPLE)
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ("", "it has no lines to read"),
+        ("0,-1,0.5,1,0\n1,1,2,1,0\n2,-1,0.5,1,0\n",
+         "3 lines skipped, 2 of them for: size is not above 0"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("command", ["inspect", "convert --out out.csv"])
+def test_a_trace_without_tasks_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, lines: str, reason: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    header = "task_id,size,compute_intensity,memory_required,arrival_time\n"
+    trace = written(tmp_path, "t.csv", header + lines)
+    done = CliRunner().invoke(app, ["trace", *command.split(), str(trace)])
+    assert done.exit_code == 1
+    assert f"error: {trace}: no tasks in this trace: {reason}" in done.stderr
+    assert [file.name for file in tmp_path.iterdir()] == ["t.csv"]

@@ -1,4 +1,4 @@
-"""The spec of a replay's run, and whether a run belongs to a trace."""
+"""The run spec of a replay, and which runs a trace can resume."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from services.lab.traces.mapping import Mapping, parse_mapping
+from services.lab.traces.problem_report import Report, TraceError
 from services.lab.traces.replay import (
     ReplayError,
     check_resumed,
@@ -16,10 +17,9 @@ from services.lab.traces.replay import (
     limited,
     run_spec,
 )
-from services.lab.traces.report import Report, TraceError
 from services.lab.traces.trace import Trace
+from shared.domain.spec import RunSpec
 from shared.errors import SpecError
-from shared.spec import RunSpec
 from tests.unit.lab.traces.reading import SAMPLES, written
 
 TRACE = SAMPLES / "tasks.csv"
@@ -34,7 +34,7 @@ def test_a_submitted_run_has_no_number_of_tasks() -> None:
         RunSpec.parse({"workload": {"source": "recorded"}})
 
 
-def test_a_replays_spec_keeps_what_a_person_asked_for() -> None:
+def test_the_spec_of_a_replay_keeps_the_users_fields() -> None:
     made = run_spec({"name": "mine", "seed": 3, "workload": {"preset": "readme"}}, TRACE, "abc")
     assert (made["name"], made["seed"]) == ("mine #abc", 3)
     assert (made["workload"]["source"], made["workload"]["preset"]) == ("submitted", "readme")
@@ -44,7 +44,7 @@ def test_a_replays_spec_keeps_what_a_person_asked_for() -> None:
         run_spec({"tasks": 7}, TRACE, "abc")
 
 
-def test_the_mark_of_a_trace_is_that_of_all_that_decides_its_tasks(tmp_path: Path) -> None:
+def test_the_fingerprint_covers_everything_that_determines_the_tasks(tmp_path: Path) -> None:
     other = written(tmp_path, "t.csv", TRACE.read_bytes() + b"1,1,1,1,1,\n")
     changed = parse_mapping({"swf": {"intensity": {"otherwise": 0.1}}})
     marks = [
@@ -59,15 +59,15 @@ def test_the_mark_of_a_trace_is_that_of_all_that_decides_its_tasks(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"name": "tasks.csv #other"}, "was started from another file"),
         ({"state": "stopped"}, "was stopped"),
-        ({"spec": {"workload": {"source": "generated"}}}, "generates its tasks"),
-        ({"spec": {"workload": {}}}, "generates its tasks"),
+        ({"spec": {"workload": {"source": "generated"}}}, "generates its own tasks"),
+        ({"spec": {"workload": {}}}, "generates its own tasks"),
     ],
 )
-def test_a_run_of_another_trace_is_not_resumed(change: dict[str, Any], said: str) -> None:
+def test_a_run_of_another_trace_is_not_resumed(change: dict[str, Any], message: str) -> None:
     record = {
         "run": "r1",
         "name": "tasks.csv #abc",
@@ -76,7 +76,7 @@ def test_a_run_of_another_trace_is_not_resumed(change: dict[str, Any], said: str
         "spec": {"workload": {"source": "submitted"}},
     }
     assert check_resumed(record, "abc") == 40
-    with pytest.raises(ReplayError, match=said):
+    with pytest.raises(ReplayError, match=message):
         check_resumed({**record, **change}, "abc")
 
 
@@ -92,5 +92,5 @@ def test_a_limit_takes_the_first_tasks(limit: int | None, tasks: int) -> None:
 def test_a_trace_without_a_task_starts_nothing(tmp_path: Path) -> None:
     header = TRACE.read_text().splitlines()[0]
     empty = Trace(written(tmp_path, "t.csv", header + "\n"), Report())
-    with pytest.raises(TraceError, match="no line of it is a task"):
+    with pytest.raises(TraceError, match="no tasks in this trace: it has no lines to read"):
         first_and_rest(empty, None)

@@ -1,0 +1,104 @@
+/** A line chart over the tasks of a run. */
+import { shortCount } from "../../format";
+import type { Palette } from "../../theme";
+import { axis, type ChartOption, escapeHtml, TOOLTIP_ROW } from "../../ui";
+
+export interface Line {
+  label: string;
+  colour: string;
+  points: [tasks: number, value: number][];
+  dashed?: boolean;
+}
+
+export interface LineChartOptions {
+  palette: Palette;
+  format: (value: number) => string;
+  /** For the axis. */
+  tick?: (value: number) => string;
+  /** A horizontal line to compare with. */
+  level?: number;
+}
+
+interface Hovered {
+  seriesName?: string;
+  color?: unknown;
+  value?: unknown;
+}
+
+export function lineChart(all: Line[], options: LineChartOptions): ChartOption {
+  const { palette, format, tick = format, level } = options;
+  return {
+    grid: { left: 8, right: 18, top: 12, bottom: 54, containLabel: true },
+    legend: {
+      type: "scroll",
+      bottom: 0,
+      icon: "roundRect",
+      itemWidth: 12,
+      itemHeight: 3,
+      textStyle: { color: palette.muted, fontSize: 11 },
+      pageIconColor: palette.muted,
+      pageIconInactiveColor: palette.line,
+      pageTextStyle: { color: palette.muted },
+      inactiveColor: palette.faint,
+    },
+    tooltip: {
+      trigger: "axis",
+      axisPointer: { lineStyle: { color: palette.faint } },
+      formatter: (hovered: unknown) => describe(hovered as Hovered[], format),
+    },
+    xAxis: {
+      ...axis(palette),
+      type: "value",
+      min: "dataMin",
+      max: "dataMax",
+      name: "tasks",
+      nameLocation: "middle",
+      nameGap: 24,
+      splitLine: { show: false },
+      axisLabel: { ...axis(palette).axisLabel, formatter: (value: number) => shortCount(value) },
+    },
+    yAxis: {
+      ...axis(palette),
+      type: "value",
+      ...(level === undefined ? {} : { min: ({ min }: { min: number }) => Math.min(level, min) }),
+      axisLabel: { ...axis(palette).axisLabel, formatter: tick },
+    },
+    series: all.map((line, at) => ({
+      type: "line" as const,
+      name: line.label,
+      data: line.points,
+      showSymbol: line.points.length < 2,
+      lineStyle: { width: 2, type: line.dashed ? ("dashed" as const) : ("solid" as const) },
+      itemStyle: { color: line.colour },
+      emphasis: { focus: "series" as const },
+      ...(level !== undefined && at === 0 ? { markLine: levelLine(level, palette) } : {}),
+    })),
+  };
+}
+
+function levelLine(level: number, palette: Palette) {
+  return {
+    silent: true,
+    symbol: "none",
+    lineStyle: { color: palette.faint, type: "dotted" as const, width: 1.5 },
+    label: { show: false },
+    data: [{ yAxis: level }],
+  };
+}
+
+/** The values at the pointer, lowest first. */
+function describe(hovered: Hovered[], format: (value: number) => string): string {
+  const rows = hovered
+    .flatMap((each) => {
+      const [tasks, value] = Array.isArray(each.value) ? (each.value as number[]) : [];
+      return tasks === undefined || value === undefined ? [] : [{ each, tasks, value }];
+    })
+    .sort((left, right) => left.value - right.value);
+  const first = rows[0];
+  if (!first) return "";
+  const items = rows.map(
+    ({ each, value }) =>
+      `<div style="${TOOLTIP_ROW}"><span><span style="color:${String(each.color)}">●</span> ${escapeHtml(each.seriesName ?? "")}</span><b>${format(value)}</b></div>`,
+  );
+  return `<div style="opacity:.7">after ${shortCount(first.tasks)} tasks</div>${items.join("")}`;
+}

@@ -1,0 +1,86 @@
+import { Play, RotateCcw } from "lucide-react";
+import { Badge, Button, Widget } from "../../ui";
+import { summary } from "./summary";
+import type { DraftCheck } from "./useSpecCheck";
+
+export function StartPanel({
+  check,
+  others,
+  blocked,
+  starting,
+  onStart,
+  onReset,
+}: {
+  check: DraftCheck;
+  /** Problems of fields that the form does not have. */
+  others: string[];
+  blocked: boolean;
+  starting: boolean;
+  onStart: () => void;
+  onReset: () => void;
+}) {
+  const invalid = check.problems.length - others.length;
+  // When the check failed, starting may still work; if not, the gateway gives the reason.
+  const ready = !blocked && ((check.current && check.ok) || check.failure !== null);
+  return (
+    <Widget
+      id="new-start"
+      title="Start"
+      caption="The gateway checks the spec as you type."
+      actions={<CheckResult check={check} blocked={blocked} />}
+      scroll
+    >
+      <div className="flex flex-col gap-4 px-1">
+        {check.complete && check.problems.length === 0 && !blocked && (
+          <p className="text-muted">{summary(check.complete)}</p>
+        )}
+        {invalid > 0 && (
+          <p className="text-bad">
+            {invalid === 1 ? "1 field is" : `${invalid} fields are`} invalid: see the red text.
+          </p>
+        )}
+        {others.length > 0 && (
+          <ul className="flex list-disc flex-col gap-1 pl-4 text-xs text-bad" data-testid="spec-problems">
+            {others.map((problem) => (
+              <li key={problem} className="break-words">
+                {problem}
+              </li>
+            ))}
+          </ul>
+        )}
+        {check.failure && <p className="text-xs text-warn">The check failed: {check.failure}</p>}
+        <div className="flex gap-2">
+          <Button
+            variant="primary"
+            data-testid="start-run"
+            disabled={!ready || starting}
+            icon={<Play aria-hidden className="size-4" />}
+            onClick={onStart}
+          >
+            {starting ? "Starting…" : "Start the run"}
+          </Button>
+          <Button variant="ghost" icon={<RotateCcw aria-hidden className="size-4" />} onClick={onReset}>
+            Reset
+          </Button>
+        </div>
+      </div>
+    </Widget>
+  );
+}
+
+function CheckResult({ check, blocked }: { check: DraftCheck; blocked: boolean }) {
+  const [tone, text] = resultOf(check, blocked);
+  return (
+    <span role="status" data-testid="spec-check">
+      <Badge tone={tone}>{text}</Badge>
+    </span>
+  );
+}
+
+function resultOf(check: DraftCheck, blocked: boolean): ["good" | "bad" | "warn" | "neutral", string] {
+  if (blocked) return ["bad", "not JSON"];
+  if (!check.current) return ["neutral", "checking…"];
+  if (check.failure) return ["warn", "not checked"];
+  if (check.ok) return ["good", "ready"];
+  return ["bad", check.problems.length === 1 ? "1 problem" : `${check.problems.length} problems`];
+}

@@ -1,0 +1,55 @@
+import { count, dollars, joules, overOracle, percent, ratio, seconds } from "../format";
+import { type ComparisonRow, useComparison } from "../live";
+import { ORACLE } from "../schedulers";
+import { Stat } from "../ui";
+
+/** Eight numbers of a scheduler, compared with the Oracle. */
+export function SchedulerSummary({ name }: { name: string }) {
+  const rows = useComparison();
+  const row = rows.find((each) => each.name === name);
+  const oracle = name === ORACLE ? undefined : rows.find((each) => each.name === ORACLE);
+  if (!row) return null;
+  const versus = (key: "avg_energy" | "avg_cost" | "avg_wait" | "makespan") =>
+    versusOracle(ratio(row[key], oracle?.[key]));
+  return (
+    <dl
+      className="glass grid grid-cols-2 gap-x-6 gap-y-4 rounded-[14px] px-5 py-4 sm:grid-cols-4 2xl:grid-cols-8"
+      data-testid="scheduler-summary"
+    >
+      <Stat label="Average time" value={seconds(row.avg_time)} raw={row.avg_time} note={timeNote(row, oracle)} />
+      <Stat label="Average energy" value={joules(row.avg_energy)} raw={row.avg_energy} note={versus("avg_energy")} />
+      <Stat label="Average cost" value={dollars(row.avg_cost)} raw={row.avg_cost} note={versus("avg_cost")} />
+      <Stat label="Average wait" value={seconds(row.avg_wait)} raw={row.avg_wait} note={versus("avg_wait")} />
+      <Stat label="Makespan" value={seconds(row.makespan)} raw={row.makespan} note={versus("makespan")} />
+      <Stat
+        label="Tasks on a GPU"
+        value={percent(row.gpu_share)}
+        raw={row.gpu_share}
+        note={oracle && `Oracle ${percent(oracle.gpu_share)}`}
+      />
+      <Stat
+        label="Tasks"
+        value={count(row.tasks)}
+        raw={row.tasks}
+        note={row.failed ? `${count(row.failed)} failed` : "none failed"}
+      />
+      <Stat
+        label="Rank by your weights"
+        value={`${row.rank} of ${rows.length}`}
+        raw={row.rank}
+        note={row.pareto ? "on the Pareto front" : "another one is better in everything"}
+      />
+    </dl>
+  );
+}
+
+function timeNote(row: ComparisonRow, oracle: ComparisonRow | undefined): string {
+  if (!oracle) return row.name === ORACLE ? "best possible" : "";
+  if (row.vs_oracle !== null) return versusOracle(row.vs_oracle);
+  const estimate = versusOracle(ratio(row.avg_time, oracle.avg_time));
+  return estimate && `≈ ${estimate}`;
+}
+
+function versusOracle(value: number | null): string {
+  return value === null ? "" : `${overOracle(value)} vs Oracle`;
+}

@@ -1,0 +1,122 @@
+"""`hybrid run ...`"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from typer import Option
+
+from services.cli.client import connect
+from services.cli.options import (
+    Cluster,
+    DataDir,
+    Json,
+    Limit,
+    Preset,
+    Run,
+    Seed,
+    SpecFile,
+    Url,
+    Wait,
+)
+from services.cli.output import ago, coloured, err, fail, out, print_json, race_table, table
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.command()
+def start(
+    spec: SpecFile = None,
+    tasks: Annotated[int | None, Option(help="How many tasks; none: endless.")] = None,
+    pace: Annotated[str | None, Option(help="Tasks per second, or max.")] = None,
+    seed: Seed = None,
+    preset: Preset = None,
+    cluster: Cluster = None,
+    wait: Wait = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Start a run.
+
+    Examples: `hybrid run start --tasks 10000 --pace max --wait`,
+    `hybrid run start --spec my-run.yaml --seed 7`,
+    `hybrid run start --cluster hardware_profile.json`
+    """
+    # Imported here because numpy and pydantic would slow down `hybrid run list`.
+    from services.cli.runs.completion import wait_for
+    from services.cli.runs.spec import spec_from
+
+    data = spec_from(spec, tasks, pace, seed, preset, cluster)
+    if wait and data.get("tasks") is None:
+        fail("--wait needs a run that ends: give --tasks")
+    gateway = connect(url, data_dir)
+    run = gateway.post("/api/runs", data)
+    if wait:
+        run = wait_for(gateway, run["run"], data["tasks"], quiet=json)
+    if json:
+        print_json(run)
+    elif wait:
+        out.print(race_table(run["schedulers"], f"run {run['run']}", run["bound"]))
+    else:
+        err.print(f"run [bold]{run['run']}[/] is {coloured(run['state'])}")
+        out.print(run["run"])
+
+
+@app.command("list")
+def list_runs(
+    limit: Limit = 20, url: Url = None, data_dir: DataDir = None, json: Json = False
+) -> None:
+    """List runs, newest first.
+
+    Examples: `hybrid run list`, `hybrid run list --limit 5 --json`
+    """
+    runs = connect(url, data_dir).get("/api/runs", limit=limit)
+    if json:
+        print_json(runs)
+    elif not runs:
+        err.print("no run yet; start one with `hybrid run start`")
+    else:
+        headings = "run", "name", "state", "started", "tasks", "pace", "preset", "seed"
+        out.print(table(headings, map(_row, runs)))
+
+
+def _row(run: dict[str, Any]) -> Iterator[str]:
+    spec = run["spec"]
+    submitted = spec["workload"].get("source") == "submitted"
+    total = "endless" if spec["tasks"] is None else f"{spec['tasks']:,}"
+    yield from (run["run"], escape(run["name"]), coloured(run["state"]), ago(run["created_at"]))
+    yield from ("submitted" if submitted else total, str(spec["pace"]))
+    yield from ("–" if submitted else spec["workload"]["preset"], str(spec["seed"]))
+
+
+ACTIONS = {
+    "pause": """Pause a run. It stays paused when the arena is restarted.
+
+    Example: `hybrid run pause`""",
+    "resume": """Resume a paused run.
+
+    Example: `hybrid run resume`""",
+    "stop": """End a run; it cannot be resumed.
+
+    Example: `hybrid run stop 1116-081502-6a1f`""",
+}
+
+
+def _add_command(action: str, description: str) -> None:
+    @app.command(action, help=description)
+    def control(
+        run: Run = None, url: Url = None, data_dir: DataDir = None, json: Json = False
+    ) -> None:
+        changed = connect(url, data_dir).post(f"/api/simulation/{action}", run=run)
+        if json:
+            print_json(changed)
+        else:
+            err.print(f"run [bold]{changed['run']}[/] is {coloured(changed['state'])}")
+
+
+for action, description in ACTIONS.items():
+    _add_command(action, description)

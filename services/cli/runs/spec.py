@@ -1,0 +1,32 @@
+"""A RunSpec from the command line's options, a spec file and a hardware profile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from services.cli.profile import merge_profile
+from shared.domain.spec import RunSpec, read_mapping
+
+
+def spec_from(
+    spec: Path | None,
+    tasks: int | None,
+    pace: str | None,
+    seed: int | None,
+    preset: str | None,
+    cluster: Path | None = None,
+) -> dict[str, Any]:
+    """Options take precedence over the spec file, and that over the hardware profile.
+
+    Validated here, so that a mistake is reported without an arena.
+    """
+    data = read_mapping(spec) if spec else {}
+    RunSpec.parse(data)
+    data = merge_profile(cluster, dict(data or {}))
+    for key, value in (("tasks", tasks), ("pace", pace), ("seed", seed)):
+        if value is not None:
+            data[key] = value
+    if preset is not None:
+        data["workload"] = {**(data.get("workload") or {}), "preset": preset}
+    return RunSpec.parse(data).model_dump(mode="json", exclude_unset=True)

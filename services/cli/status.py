@@ -1,0 +1,72 @@
+"""`hybrid status`"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import typer
+from rich.markup import escape
+
+from services.cli.client import connect
+from services.cli.options import DataDir, Json, Run, Url
+from services.cli.output import coloured, out, print_json, race_table, right, table
+
+
+def status(run: Run = None, url: Url = None, data_dir: DataDir = None, json: Json = False) -> None:
+    """Show the services, the race between the schedulers, and who lags behind.
+
+    Ends with 1 when a part of the arena does not answer.
+
+    Examples: `hybrid status`, `hybrid status --url http://127.0.0.1:8000 --json`
+    """
+    with connect(url, data_dir) as gateway:
+        health = gateway.get("/api/health")
+        status = gateway.get("/api/status", run=run)
+    if json:
+        print_json({"health": health, "status": status})
+    else:
+        _show_health(gateway.url, health)
+        _show_run(status)
+        _show_bus(status)
+    if health["status"] != "ok":
+        raise typer.Exit(1)
+
+
+def _show_health(url: str, health: Any) -> None:
+    colour = "green" if health["status"] == "ok" else "red"
+    out.print(f"arena at {url}: [{colour}]{health['status']}[/]")
+    counts: Counter[str] = Counter()
+    for report in health["services"]:
+        name = " ".join(filter(None, (report["service"], report["scheduler"])))
+        counts[name] += 1
+        for part, problem in report["problems"].items():
+            out.print(f"  [red]{name}: {part}: {problem}[/]")
+    services = [f"{name} ×{n}" if n > 1 else name for name, n in sorted(counts.items())]
+    out.print(f"services: {', '.join(services)}")
+    for missing in health["missing"]:
+        out.print(f"  [red]missing: {missing}[/]")
+
+
+def _show_run(status: Any) -> None:
+    if status["run"] is None:
+        out.print("no run yet; start one with `hybrid run start`")
+        return
+    title = (
+        f"run {status['run']}: {coloured(status['state'])}, {status['tasks_sent']:,} tasks sent, "
+        f"{status['tasks_processed']:,} finished by all"
+    )
+    out.print(race_table(status["schedulers"], title))
+
+
+def _show_bus(status: Any) -> None:
+    headings = ["consumer", *right("messages behind")]
+    lags = sorted(status["lag"].items())
+    rows = ((escape(name), f"[yellow]{lag:,}[/]" if lag else "0") for name, lag in lags)
+    out.print(table(headings, rows, title="lag on the bus"))
+    counts = [f"{service} {n:,}" for service, n in status["rejected_by"].items() if n]
+    if counts:
+        total = f"[yellow]dead letters: {status['rejected']:,}[/]"
+        out.print(f"{total} ({', '.join(counts)}); `hybrid rejected list`")
+    else:
+        out.print("dead letters: none")

@@ -1,0 +1,47 @@
+"""Responses that are about the arena as a whole."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from services.gateway.runs.schemas import SchedulerStanding
+from shared.messages.events import ServiceReport
+from shared.messages.runs import RunState
+
+
+class Component(BaseModel):
+    ok: bool
+    problem: str | None = None
+
+
+class Health(BaseModel):
+    status: Literal["ok", "degraded"]
+    nats: Component
+    clickhouse: Component
+    services: list[ServiceReport]
+    missing: list[str] = Field(description="services that are needed and do not answer")
+
+
+class Status(BaseModel):
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
+    is_running: bool = False
+    tasks_processed: int = Field(
+        default=0, description="tasks that every scheduler has a stored result for"
+    )
+    run: str | None = None
+    state: RunState | None = None
+    tasks_sent: int = 0
+    schedulers: dict[str, SchedulerStanding] = {}
+    lag: dict[str, int] = Field(
+        default={}, description="messages that each consumer has not processed yet"
+    )
+    rejected: int = Field(default=0, description="dead letters")
+    rejected_by: dict[str, int] = Field(default={}, description="dead letters by service")
+
+
+class Config(BaseModel):
+    token_required: bool = Field(description="requests that change something need a token")
+    version: str

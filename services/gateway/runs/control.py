@@ -1,0 +1,113 @@
+"""Starts, pauses, resumes and stops runs, and finds the run that a request means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.gateway.runs.schemas import SpecCheck
+from shared.bus.run_book import RunBook
+from shared.bus.service import Service
+from shared.domain.spec import RunSpec
+from shared.errors import NotFound, SpecError, Unavailable
+from shared.messages import subjects
+from shared.messages.events import Event, ServiceReport
+from shared.messages.runs import RunRecord, RunState
+
+SLOW_ROLL_CALL_SECONDS = 2.0
+
+
+class RunControl:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._bus = service.bus
+
+    @property
+    def run_book(self) -> RunBook:
+        return self._service.runs
+
+    async def start(self, data: Any) -> RunRecord:
+        """Start a run from a spec as plain data. Default schedulers: all that are deployed."""
+        spec = await self._complete(data)
+        record = await self.run_book.create(spec)
+        names = ", ".join(spec.schedulers)
+        await self._publish_event(record, f"run {record.run} started with {names}")
+        return record
+
+    async def check(self, data: Any) -> SpecCheck:
+        """Whether `start` would accept the spec; changes nothing."""
+        try:
+            spec = await self._complete(data)
+        except (SpecError, Unavailable) as error:
+            problems = error.problems if isinstance(error, SpecError) else [str(error)]
+            return SpecCheck(ok=False, problems=problems, spec=None)
+        return SpecCheck(ok=True, problems=[], spec=spec)
+
+    async def _complete(self, data: Any) -> RunSpec:
+        spec = RunSpec.parse(data)
+        deployed = await self._deployed()
+        if not spec.schedulers:
+            if not deployed:
+                raise Unavailable("no scheduler answers: deploy at least one worker")
+            spec = spec.model_copy(update={"schedulers": tuple(deployed)})
+        missing = [name for name in spec.schedulers if name not in deployed]
+        if missing:
+            names = ", ".join(deployed) or "none"
+            raise SpecError([f"schedulers: {', '.join(missing)} not deployed; deployed: {names}"])
+        return spec
+
+    async def _deployed(self) -> list[str]:
+        """The schedulers that answer a roll call. If more workers pull tasks than have answered,
+        a second call waits longer for them."""
+        names = _schedulers(await self._bus.roll_call())
+        pulling = {
+            info.name
+            for info in await self._bus.jetstream.consumers_info(subjects.TASKS)
+            if info.num_waiting
+        }
+        if pulling - {subjects.RECORDER_DURABLE, *map(subjects.scheduler_durable, names)}:
+            names |= _schedulers(await self._bus.roll_call(SLOW_ROLL_CALL_SECONDS))
+        return sorted(names)
+
+    async def move(self, run: str | None, state: RunState) -> RunRecord:
+        record = await self.resolve(run, active=True)
+        moved = await self.run_book.move(record.run, state)
+        await self._publish_event(moved, f"run {record.run} is {state}")
+        return moved
+
+    async def resolve(self, run: str | None, *, active: bool = False) -> RunRecord:
+        """The run with this id; without an id the newest active run, else the newest."""
+        if run is not None:
+            return await self.run_book.get(run)
+        records = await self.run_book.refresh()
+        running = [record for record in records if record.active]
+        if running:
+            return running[-1]
+        if active or not records:
+            raise NotFound("no active run" if active else "no run yet")
+        return records[-1]
+
+    async def resolve_if_any(self, run: str | None) -> RunRecord | None:
+        """Like `resolve`, but None where no id is given and there is no run yet."""
+        try:
+            return await self.resolve(run)
+        except NotFound:
+            if run is not None:
+                raise
+            return None
+
+    async def _publish_event(self, record: RunRecord, message: str) -> None:
+        event = Event(kind="run", service=self._bus.service, run=record.run, message=message)
+        stamp = f"{record.state}.{record.updated_at}"
+        await self._bus.publish_event(event, message_id=f"event.run.{record.run}.{stamp}")
+
+
+def competing(record: RunRecord, scheduler: str) -> str:
+    """The scheduler's name, if it takes part in the run."""
+    if scheduler not in record.spec.schedulers:
+        names = ", ".join(record.spec.schedulers)
+        raise NotFound(f"{scheduler} does not take part in run {record.run}: {names} do")
+    return scheduler
+
+
+def _schedulers(reports: list[ServiceReport]) -> set[str]:
+    return {report.scheduler for report in reports if report.service == "scheduler"}

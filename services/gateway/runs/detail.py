@@ -1,0 +1,74 @@
+"""One run with its progress: tasks sent, every scheduler's standing, the cluster bound."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+
+from services.gateway.runs import queries
+from services.gateway.runs.schemas import Run, RunDetail, SchedulerStanding
+from shared.bus.client import Bus
+from shared.bus.task_stream import load_position
+from shared.domain.cluster_bound import cluster_bound
+from shared.messages.runs import RunRecord, RunState
+from shared.store.client import Store
+from shared.store.tasks import read_tasks
+
+# All tasks of a run are read: 40 MB and about a second for a million of them.
+MOST_TASKS = 2_000_000
+CACHED_RUNS = 256
+
+
+class ClusterBounds:
+    """The floor under every makespan of a complete run: computed once per run."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._bounds: OrderedDict[str, float | None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, record: RunRecord) -> float | None:
+        """Seconds; None for a run that is not complete or has more than MOST_TASKS tasks."""
+        if record.state != RunState.COMPLETED:
+            return None
+        with self._lock:
+            if record.run not in self._bounds:
+                self._bounds[record.run] = self._compute(record)
+                if len(self._bounds) > CACHED_RUNS:
+                    self._bounds.popitem(last=False)
+            return self._bounds[record.run]
+
+    def _compute(self, record: RunRecord) -> float | None:
+        tasks = read_tasks(self._store, record.run, most=MOST_TASKS + 1)
+        return cluster_bound(tasks, record.spec) if len(tasks) <= MOST_TASKS else None
+
+
+class RunDetails:
+    def __init__(self, bus: Bus, store: Store) -> None:
+        self._bus = bus
+        self._store = store
+        self._bounds = ClusterBounds(store)
+
+    async def detail(self, record: RunRecord) -> RunDetail:
+        tasks_sent, standings = await self.progress(record)
+        return RunDetail(
+            **dict(summary(record)),
+            tasks=tasks_sent,
+            bound=await asyncio.to_thread(self._bounds.of, record),
+            schedulers=standings,
+        )
+
+    async def progress(self, record: RunRecord) -> tuple[int, dict[str, SchedulerStanding]]:
+        """Tasks sent, and the standings."""
+        standings = await asyncio.to_thread(
+            queries.standings, self._store, record.run, record.spec.schedulers
+        )
+        sent = max((standing.results for standing in standings.values()), default=0)
+        if record.active:
+            sent = (await load_position(self._bus, record.run)).cursor.next_task
+        return sent, standings
+
+
+def summary(record: RunRecord) -> Run:
+    return Run(**dict(record), name=record.spec.name)

@@ -1,0 +1,116 @@
+"""Runs: start, check, list, show, pause, resume, stop; what a spec may name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Depends, Query
+
+from services.gateway.http.access import Access
+from services.gateway.http.response_cache import ResponseCache
+from services.gateway.runs.control import RunControl
+from services.gateway.runs.detail import RunDetails, summary
+from services.gateway.runs.presets import describe
+from services.gateway.runs.schemas import (
+    Preset,
+    Run,
+    RunDetail,
+    RunPath,
+    RunQuery,
+    Scheduler,
+    SpecCheck,
+)
+from shared.bus.client import Bus
+from shared.domain.spec import RunSpec
+from shared.domain.workload_presets import PRESETS
+from shared.errors import NotFound
+from shared.messages.runs import RunState
+
+SpecBody = Annotated[
+    Any,
+    Body(
+        description="a RunSpec; every field has a default",
+        examples=[{"tasks": 1000, "pace": "max", "seed": 7, "workload": {"preset": "hpc"}}],
+    ),
+]
+
+
+def make_router(
+    bus: Bus, control: RunControl, details: RunDetails, access: Access, cache: ResponseCache
+) -> APIRouter:
+    router = APIRouter(tags=["runs"])
+    guarded = APIRouter(tags=["runs"], dependencies=[Depends(access.check)])
+
+    @router.get("/api/runs")
+    async def list_runs(
+        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+        before: Annotated[
+            str | None, Query(description="a run's id: only older runs", max_length=64)
+        ] = None,
+    ) -> list[Run]:
+        """Newest first."""
+        records = list(reversed(await control.run_book.refresh()))
+        if before is not None:
+            ids = [record.run for record in records]
+            if before not in ids:
+                raise NotFound(f"no run {before!r}")
+            records = records[ids.index(before) + 1 :]
+        return [summary(record) for record in records[:limit]]
+
+    @guarded.post("/api/runs", status_code=201)
+    @guarded.post("/api/simulation/start", status_code=201)
+    async def start(spec: SpecBody = None) -> Run:
+        """Start a run. An empty body starts the default one: endless, 20 tasks per second."""
+        return summary(await control.start(spec))
+
+    @router.post("/api/runs/check")
+    async def check(spec: SpecBody = None) -> SpecCheck:
+        """Validate a spec without starting it; returns it with all defaults filled in."""
+        return await control.check(spec)
+
+    @router.get("/api/runs/{run}")
+    async def show_run(run: RunPath) -> RunDetail:
+        """A run with every scheduler's standing, from the store."""
+        return await details.detail(await control.run_book.get(run))
+
+    @guarded.post("/api/pause")
+    @guarded.post("/api/simulation/pause")
+    async def pause(run: RunQuery = None) -> Run:
+        """Stop generating tasks; tasks already sent are finished. Survives a restart."""
+        return summary(await control.move(run, RunState.PAUSED))
+
+    @guarded.post("/api/resume")
+    @guarded.post("/api/simulation/resume")
+    async def resume(run: RunQuery = None) -> Run:
+        """Continue a paused run."""
+        return summary(await control.move(run, RunState.RUNNING))
+
+    @guarded.post("/api/simulation/stop")
+    async def stop(run: RunQuery = None) -> Run:
+        """End a run for good."""
+        return summary(await control.move(run, RunState.STOPPED))
+
+    @router.get("/api/schedulers")
+    async def schedulers() -> list[Scheduler]:
+        """The schedulers that are deployed, with the number of workers that answer."""
+        reports = await cache.get("roll call", bus.roll_call)
+        workers = Counter(report.scheduler for report in reports if report.service == "scheduler")
+        descriptions = {report.scheduler: report.description for report in reports}
+        return [
+            Scheduler(name=name, deployed=count, description=descriptions[name])
+            for name, count in sorted(workers.items())
+        ]
+
+    @router.get("/api/presets")
+    async def presets() -> list[Preset]:
+        """The workloads that a spec may name."""
+        return [Preset(name=name, description=describe(name)) for name in PRESETS]
+
+    @router.get("/api/spec/schema")
+    async def schema() -> dict[str, Any]:
+        """The JSON schema of a run spec: every field with its default, limits and meaning."""
+        return RunSpec.model_json_schema()
+
+    router.include_router(guarded)
+    return router

@@ -1,0 +1,124 @@
+"""Tasks: submit some, page through their results, show one in detail."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Header, HTTPException, Path, Query, Request
+
+from services.gateway.http.access import Access
+from services.gateway.http.problems import described
+from services.gateway.runs.control import RunControl, competing
+from services.gateway.runs.schemas import RunPath
+from services.gateway.tasks import queries
+from services.gateway.tasks.bulk import BulkSubmission
+from services.gateway.tasks.detail import detail_of
+from services.gateway.tasks.schemas import (
+    Accepted,
+    BulkAccepted,
+    OneOrMany,
+    ResultRow,
+    Submission,
+    SubmittedTask,
+    TaskDetail,
+    TaskPage,
+)
+from services.gateway.tasks.submission import TaskSubmission
+from shared.bus.service import Service
+from shared.errors import NotFound
+from shared.runtime.gateway_client import ARROW_STREAM, NEXT_TASK
+from shared.store.client import Store
+
+TaskId = Annotated[int, Path(ge=0, le=2**63 - 1, description="a task's number in its run")]
+
+# FastAPI does not parse the body of the bulk endpoint, so its description is written here.
+BULK_BODY = {
+    "requestBody": {
+        "required": True,
+        "description": "columns size, compute_intensity, memory_required (MB), arrival_time (s), "
+        "and dependencies (a list of task ids) if there are any; not compressed",
+        "content": {ARROW_STREAM: {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+BULK_ERRORS: dict[int | str, dict[str, Any]] = {
+    409: described(
+        f"`first` is not the run's next task, which the header {NEXT_TASK} has; or the run takes "
+        "no more tasks"
+    ),
+    423: described("the run is paused; try again after Retry-After"),
+    429: described("the run has as many tasks on their way as it may; try again after Retry-After"),
+}
+
+
+def make_router(service: Service, store: Store, control: RunControl, access: Access) -> APIRouter:
+    submission, bulk = TaskSubmission(service.bus, store, control), BulkSubmission(service)
+    router = APIRouter(tags=["tasks"])
+    guarded = APIRouter(tags=["tasks"], dependencies=[Depends(access.check)])
+
+    @guarded.post("/api/tasks", status_code=202)
+    async def submit(body: OneOrMany) -> Accepted:
+        """Add tasks to a run: one task, or `{"run": ..., "tasks": [...]}`."""
+        return await submission.submit(
+            Submission(tasks=[body]) if isinstance(body, SubmittedTask) else body
+        )
+
+    @guarded.post(
+        "/api/runs/{run}/tasks", status_code=202, openapi_extra=BULK_BODY, responses=BULK_ERRORS
+    )
+    async def submit_bulk(
+        request: Request,
+        run: RunPath,
+        first: Annotated[
+            int, Query(ge=0, le=2**62, description="the task id that the first row gets")
+        ],
+        last: Annotated[bool, Query(description="no tasks come after these")] = False,
+        content_type: Annotated[str, Header(include_in_schema=False)] = "",
+    ) -> BulkAccepted:
+        """Add many tasks, such as a part of a trace, to a run of `workload.source: submitted`.
+
+        Each task is stored once: a repeated request is refused and gets the number to continue
+        with. Responds once the tasks are stored on the bus.
+        """
+        if content_type.partition(";")[0].strip().lower() != ARROW_STREAM:
+            raise HTTPException(415, f"the body must be {ARROW_STREAM}")
+        return await bulk.append(run, await request.body(), first, last)
+
+    @router.get("/api/runs/{run}/tasks")
+    async def page(
+        run: RunPath,
+        limit: Annotated[
+            int, Query(ge=1, le=500, description="tasks; each has a row for every scheduler")
+        ] = 50,
+        before: Annotated[
+            int | None, Query(ge=0, le=2**63 - 1, description="a task's number: only older tasks")
+        ] = None,
+        scheduler: Annotated[str | None, Query(max_length=32, description="none: all")] = None,
+        status: Annotated[Literal["ok", "failed"] | None, Query(description="none: both")] = None,
+    ) -> TaskPage:
+        """Decisions and results of all schedulers, newest task first.
+
+        With a status a page searches 50,000 tasks at most: it may have fewer rows than `limit`,
+        or none, although `next_before` says that there are older tasks.
+        """
+        record = await control.run_book.get(run)
+        names = list(record.spec.schedulers)
+        chosen = names if scheduler is None else [competing(record, scheduler)]
+        rows, end = await asyncio.to_thread(
+            queries.page, store, run, chosen, names, before, limit, status
+        )
+        return TaskPage(rows=[ResultRow(**row) for row in rows], next_before=end)
+
+    @router.get("/api/runs/{run}/tasks/{task_id}")
+    async def one(run: RunPath, task_id: TaskId) -> TaskDetail:
+        """One task: its physics, and every scheduler's result with an explanation."""
+        record = await control.run_book.get(run)
+        rows = await asyncio.to_thread(
+            queries.results_of_task, store, run, record.spec.schedulers, task_id
+        )
+        if not rows:
+            raise NotFound(f"no results for task {task_id} in run {run}")
+        return detail_of(run, record.spec, rows)
+
+    router.include_router(guarded)
+    return router

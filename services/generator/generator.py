@@ -1,0 +1,83 @@
+"""Follows the run book: one emitter per running run, and housekeeping for all runs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+
+from services.generator.emitter import Counters, Emitter
+from services.generator.housekeeping import Housekeeping
+from shared.bus.back_pressure import BackPressure
+from shared.bus.service import Service
+from shared.errors import NotFound, Unavailable
+from shared.messages.runs import RunRecord, RunState
+from shared.runtime.cancellation import cancel
+from shared.runtime.logs import logger
+
+TRIM_SECONDS = 2.0
+COMPLETE_SECONDS = 0.5
+
+log = logger()
+
+
+class Generator:
+    """A run with submitted tasks has no emitter, but is completed here like any other."""
+
+    def __init__(self, service: Service, counters: Counters) -> None:
+        self._service = service
+        self._counters = counters
+        self._emitters: dict[str, tuple[Emitter, asyncio.Task[None]]] = {}
+
+    async def follow_runs(self) -> None:
+        """Start and stop emitters as runs are started, paused, resumed and stopped."""
+        interval = self._service.settings.watch_interval.total_seconds()
+        while True:
+            records = {record.run: record for record in await self._service.runs.refresh()}
+            for run in list(self._emitters):
+                if run not in records or records[run].state != RunState.RUNNING:
+                    await self._stop(run)
+            for record in records.values():
+                if record.state == RunState.RUNNING and not record.spec.submitted:
+                    self._start(record)
+            await asyncio.sleep(interval)
+
+    def _start(self, record: RunRecord) -> None:
+        if record.run in self._emitters:
+            emitter, task = self._emitters[record.run]
+            if not task.done() or emitter.emitted_all:
+                return
+            log.warning("emitter is restarted", run=record.run, error=repr(task.exception()))
+        bus = self._service.bus
+        back_pressure = BackPressure(bus.jetstream, self._service.settings.lead_batches)
+        emitter = Emitter(record, bus, back_pressure, self._counters)
+        self._emitters[record.run] = (emitter, asyncio.create_task(emitter.emit()))
+
+    async def _stop(self, run: str) -> None:
+        _, task = self._emitters.pop(run)
+        await cancel(task)
+
+    async def run_housekeeping(self) -> None:
+        housekeeping = Housekeeping(self._service.bus, self._service.runs)
+        trimmed_at = 0.0
+        while True:
+            for record in await self._service.runs.refresh():
+                if record.state == RunState.RUNNING and self._may_be_complete(record):
+                    # An unreadable record, or a newer version's messages, must not block others.
+                    with suppress(NotFound, Unavailable):
+                        await housekeeping.complete(record)
+            if time.monotonic() - trimmed_at > TRIM_SECONDS:
+                await housekeeping.trim()
+                await housekeeping.trim_models()
+                await housekeeping.reject_orphans()
+                trimmed_at = time.monotonic()
+            await asyncio.sleep(COMPLETE_SECONDS)
+
+    def _may_be_complete(self, record: RunRecord) -> bool:
+        """The end of a submitted run is known from its stream only."""
+        emitter, _ = self._emitters.get(record.run, (None, None))
+        return record.spec.submitted or (emitter is not None and emitter.emitted_all)
+
+    async def close(self) -> None:
+        for run in list(self._emitters):
+            await self._stop(run)

@@ -1,0 +1,97 @@
+"""The claims that an experiment declares beforehand, judged by its results.
+
+A claim holds when the complete 95 % interval (or every test) agrees with it, does not hold when
+the complete interval disagrees, and is undecided otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+from services.lab.experiments.declaration import Claim
+from services.lab.reports.formatting import NEAR_ORACLE, listed, with_interval
+from services.lab.reports.statistics import Estimate, PairedTest, estimate, ratio
+from services.lab.reports.study import Study
+
+HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
+
+# The test of the total time of one scheduler over that of another, by their names.
+FindTest = Callable[[str, str], PairedTest | None]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    variant: str
+    claim: str
+    verdict: str
+    measured: str
+
+
+def judge_claims(study: Study, variant: str, find_test: FindTest) -> list[Verdict]:
+    return [
+        Verdict(variant, _text(claim), *_judge(study, variant, claim, find_test))
+        for claim in study.experiment.claims
+    ]
+
+
+def _text(claim: Claim) -> str:
+    if claim.ratio is not None:
+        first, second = claim.ratio
+        limit = "least" if claim.at_most is None else "most"
+        times = claim.at_least or claim.at_most
+        return f"{first} takes at {limit} {times:g} times the total time of {second}"
+    if claim.recovered is not None:
+        return f"{claim.recovered} is {NEAR_ORACLE} again after at most {claim.within_tasks} tasks"
+    return f"from fastest to slowest: {', '.join(claim.order or ())}"
+
+
+def _judge(study: Study, variant: str, claim: Claim, find_test: FindTest) -> tuple[str, str]:
+    if absent := sorted(set(claim.names) - set(study.schedulers(variant))):
+        return UNDECIDED, f"{listed(absent)} did not run"
+    if claim.ratio is not None:
+        measured = ratio(*(study.by_seed(variant, name, "total_time") for name in claim.ratio))
+        verdict = _compare(measured, claim.at_least, claim.at_most)
+        return verdict, f"{with_interval(measured)} times"
+    if claim.recovered is not None:
+        return _judge_recovery(study, variant, claim.recovered, claim.within_tasks or 0)
+    return _judge_order(claim.order or (), find_test)
+
+
+def _compare(measured: Estimate | None, least: float | None, most: float | None) -> str:
+    if measured is None or measured.low is None or measured.high is None:
+        return UNDECIDED
+    if (least is None or measured.low >= least) and (most is None or measured.high <= most):
+        return HOLDS
+    if (least is not None and measured.high < least) or (most is not None and measured.low > most):
+        return FAILS
+    return UNDECIDED
+
+
+def _judge_recovery(study: Study, variant: str, name: str, limit: int) -> tuple[str, str]:
+    by_seed = [row["recovered_after"] for row in study.rows(variant, name)]
+    known = [float(tasks) for tasks in by_seed if tasks is not None]
+    if len(known) < len(by_seed):
+        return FAILS, f"never in {len(by_seed) - len(known)} of {len(by_seed)} seeds"
+    mean = estimate(known)
+    span = f"{min(known):.0f} to {max(known):.0f} by seed"
+    return _compare(mean, None, float(limit)), f"{with_interval(mean)} tasks, {span}"
+
+
+def _judge_order(names: tuple[str, ...], find_test: FindTest) -> tuple[str, str]:
+    wrong = [
+        f"{second} is faster than {first}"
+        for first, second in combinations(names, 2)
+        if (test := find_test(second, first)) and test.significant and test.ratio.mean < 1
+    ]
+    if wrong:
+        return FAILS, "; ".join(wrong)
+    unclear = [
+        f"{first} and {second}"
+        for first, second in pairwise(names)
+        if (test := find_test(second, first)) is None or not test.significant
+    ]
+    if unclear:
+        return UNDECIDED, f"not distinguished: {'; '.join(unclear)}"
+    return HOLDS, "every step is significant"

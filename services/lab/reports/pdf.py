@@ -1,0 +1,231 @@
+"""Renders a document as PDF on A4 with ReportLab."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+import matplotlib
+from reportlab.lib.colors import HexColor
+from reportlab.lib.enums import TA_RIGHT
+from reportlab.lib.pagesizes import A4
+from reportlab.lib.styles import ParagraphStyle
+from reportlab.lib.units import inch, mm
+from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfbase.ttfonts import TTFont
+from reportlab.pdfgen.canvas import Canvas
+from reportlab.platypus import (
+    CondPageBreak,
+    Image,
+    KeepTogether,
+    ListFlowable,
+    ListItem,
+    Paragraph,
+    SimpleDocTemplate,
+    Spacer,
+    XPreformatted,
+)
+from reportlab.platypus import Table as Grid
+
+from services.lab.reports.document import Block, Document, Figure, Section, Table, Text
+from services.lab.reports.figures.style import FAINT, INK, MUTED
+
+_MARGIN = 16 * mm
+_WIDTH = A4[0] - 2 * _MARGIN - 12  # a frame pads its sides by 6 points
+_HEIGHT = A4[1] - 2 * _MARGIN - 14 * mm
+_INK, _MUTED, _FAINT = HexColor(INK), HexColor(MUTED), HexColor(FAINT)
+_BOX, _ACCENT = HexColor("#f3f6fa"), HexColor("#0072b2")
+
+
+@cache
+def _fonts() -> None:
+    """DejaVu comes with matplotlib and has the letters of most languages."""
+    folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
+    for name in ("DejaVuSans", "DejaVuSans-Bold", "DejaVuSans-Oblique", "DejaVuSansMono"):
+        pdfmetrics.registerFont(TTFont(name, folder / f"{name}.ttf"))
+
+
+def _style(name: str, size: float, **changes: Any) -> ParagraphStyle:
+    fields = {"fontName": "DejaVuSans", "leading": size * 1.42, "textColor": _INK, **changes}
+    return ParagraphStyle(name, fontSize=size, **fields)
+
+
+_STYLES = {
+    "title": _style("title", 18, fontName="DejaVuSans-Bold", leading=23, spaceAfter=5),
+    "question": _style("question", 10, fontName="DejaVuSans-Oblique", spaceAfter=4),
+    "byline": _style("byline", 7.5, textColor=_MUTED, spaceAfter=10),
+    "h2": _style("h2", 13, fontName="DejaVuSans-Bold", spaceBefore=14, spaceAfter=6),
+    "heading": _style("heading", 9, fontName="DejaVuSans-Bold", spaceBefore=8, spaceAfter=4),
+    "text": _style("text", 8.5, spaceAfter=6),
+    "caption": _style("caption", 7.5, textColor=_MUTED, spaceBefore=3, spaceAfter=10),
+    "code": _style("code", 7, fontName="DejaVuSansMono", leading=9.4, backColor=_BOX,
+                   borderPadding=5, spaceBefore=5, spaceAfter=10, leftIndent=5, rightIndent=5),
+    "cell": _style("cell", 7.2, leading=9.4),
+    "number": _style("number", 7.2, leading=9.4, alignment=TA_RIGHT),
+    "head": _style("head", 7.2, leading=9.4, fontName="DejaVuSans-Bold"),
+    "headnumber": _style("headnumber", 7.2, leading=9.4, fontName="DejaVuSans-Bold",
+                         alignment=TA_RIGHT),
+}  # fmt: skip
+
+
+def write_pdf(document: Document, file: Path) -> Path:
+    _fonts()
+    paper = SimpleDocTemplate(
+        str(file), pagesize=A4, leftMargin=_MARGIN, rightMargin=_MARGIN, topMargin=_MARGIN,
+        bottomMargin=_MARGIN + 6 * mm, title=document.title, author="Hybrid ML Scheduler",
+        subject=document.question, invariant=1,
+    )  # fmt: skip
+    story: list[Any] = [
+        _text(document.title, "title"),
+        _text(document.question, "question"),
+        _text(document.byline, "byline"),
+    ]
+    if document.summary:
+        story.append(_summary(document.summary))
+    for section in document.sections:
+        if section.blocks:
+            story += _section(section)
+    paper.build(story, canvasmaker=_numbered(document.title))
+    return file
+
+
+def _section(section: Section) -> list[Any]:
+    """Keeps titles with what follows them, and short blocks on one page."""
+    story: list[Any] = []
+    titles = [_text(section.title, "h2")]
+    for block, following in zip(section.blocks, [*section.blocks[1:], None], strict=True):
+        # Text before a table or formulas stays with them.
+        introduces = block.kind == "text" and following and following.kind in ("table", "code")
+        parts = _render(block)
+        if block.kind == "heading" or (introduces and following and _fits_a_page(following)):
+            titles += parts
+            continue
+        if _fits_a_page(block):
+            story.append(KeepTogether([*titles, *parts]))
+        else:
+            story += [*([CondPageBreak(60 * mm)] if titles else []), *titles, *parts]
+        titles = []
+    return [*story, *titles]
+
+
+def _fits_a_page(block: Block) -> bool:
+    if isinstance(block, Table):
+        return len(block.rows) <= 14
+    if isinstance(block, Text):
+        return block.kind == "code" and block.text.count("\n") < 20
+    return True
+
+
+def _numbered(title: str) -> type[Canvas]:
+    """A canvas that writes `Page x of y`, which is only known at the end."""
+
+    class Numbered(Canvas):  # type: ignore[misc]
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            self._pages: list[dict[str, Any]] = []
+
+        def showPage(self) -> None:
+            self._pages.append(dict(self.__dict__))
+            self._startPage()
+
+        def save(self) -> None:
+            for page in self._pages:
+                self.__dict__.update(page)
+                self.setFont("DejaVuSans", 7)
+                self.setFillColor(_MUTED)
+                shown = title if len(title) < 90 else f"{title[:88]}…"
+                self.drawString(_MARGIN, 11 * mm, _clean(shown))
+                number = f"Page {self._pageNumber} of {len(self._pages)}"
+                self.drawRightString(A4[0] - _MARGIN, 11 * mm, number)
+                super().showPage()
+            super().save()
+
+    return Numbered
+
+
+def _clean(text: str) -> str:
+    """Without control characters."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", " ", text)
+
+
+def _text(text: str, style: str) -> Paragraph:
+    return Paragraph(escape(_clean(text)), _STYLES[style])
+
+
+def _summary(bullets: list[str]) -> Grid:
+    items = ListFlowable(
+        [ListItem(_text(bullet, "text"), leftIndent=12) for bullet in bullets],
+        bulletType="bullet", start="•", bulletFontSize=8.5, bulletColor=_ACCENT, leftIndent=12,
+    )  # fmt: skip
+    box = Grid([[[_text("Summary", "heading"), items]]], colWidths=[_WIDTH])
+    box.setStyle([
+        ("BACKGROUND", (0, 0), (-1, -1), _BOX),
+        ("LINEBEFORE", (0, 0), (0, -1), 2.5, _ACCENT),
+        ("LEFTPADDING", (0, 0), (-1, -1), 10),
+        ("RIGHTPADDING", (0, 0), (-1, -1), 10),
+    ])  # fmt: skip
+    return box
+
+
+def _render(block: Block) -> list[Any]:
+    if isinstance(block, Figure):
+        return _figure(block)
+    if isinstance(block, Table):
+        return _table(block)
+    if block.kind == "code":
+        lines = [piece for line in block.text.rstrip().split("\n") for piece in _folded(line)]
+        return [XPreformatted(escape(_clean("\n".join(lines))), _STYLES["code"])]
+    return [_text(block.text, block.kind)]
+
+
+def _folded(line: str, width: int = 112) -> list[str]:
+    if len(line) <= width:
+        return [line]
+    return [line[:width], *_folded("    " + line[width:], width)]
+
+
+def _figure(block: Figure) -> list[Any]:
+    picture = block.picture
+    width, height = picture.width * inch, picture.height * inch
+    fit = min(_WIDTH / width, (_HEIGHT - 30 * mm) / height)
+    image = Image(picture.png, width=width * fit, height=height * fit)
+    image.hAlign = "LEFT"
+    title = f"<b>Figure {block.number}. {escape(_clean(picture.title))}.</b>"
+    caption = Paragraph(f"{title} {escape(_clean(picture.caption))}", _STYLES["caption"])
+    return [Spacer(1, 4), image, caption]
+
+
+def _table(block: Table) -> list[Any]:
+    def row(cells: list[str], styles: tuple[str, str]) -> list[Paragraph]:
+        return [
+            _text(cell, styles[0] if i in block.text_columns else styles[1])
+            for i, cell in enumerate(cells)
+        ]
+
+    headed = any(block.headers)
+    rows = [row(block.headers, ("head", "headnumber"))] if headed else []
+    rows += [row(cells, ("cell", "number")) for cells in block.rows]
+    widths = [_longest(column) for column in zip(block.headers, *block.rows, strict=True)]
+    shares = [_WIDTH * width / sum(widths) for width in widths]
+    grid = Grid(rows, colWidths=shares, repeatRows=1 if headed else 0)
+    grid.setStyle([
+        ("VALIGN", (0, 0), (-1, -1), "TOP"),
+        ("VALIGN", (0, 0), (-1, 0), "BOTTOM"),
+        ("LINEBELOW", (0, 0), (-1, -1), 0.4, _FAINT),
+        *([("LINEBELOW", (0, 0), (-1, 0), 0.8, _INK)] if headed else []),
+        ("LEFTPADDING", (0, 0), (-1, -1), 2),
+        ("RIGHTPADDING", (0, 0), (-1, -1), 4),
+        ("TOPPADDING", (0, 0), (-1, -1), 2.5),
+        ("BOTTOMPADDING", (0, 0), (-1, -1), 2.5),
+    ])  # fmt: skip
+    return [grid, Spacer(1, 6)]
+
+
+def _longest(column: tuple[str, ...]) -> float:
+    """Letters of the longest cell; a header, which is bold, may break between words."""
+    header, *cells = column
+    word = 1.4 * max(map(len, header.split()), default=0)
+    return 2.0 + min(max(word, *map(len, cells)), 60)

@@ -1,0 +1,58 @@
+"""The report of an experiment: from its folder to HTML, PDF, figures, CSV and all numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from services.lab.reports.figures.draw import DPI, draw_all
+from services.lab.reports.html import write_html
+from services.lab.reports.pdf import write_pdf
+from services.lab.reports.results import compute_results
+from services.lab.reports.sections import make_document
+from services.lab.reports.study import read, write_csv
+from services.lab.reports.summary import summarize
+
+
+def write(folder: Path, *, dpi: int = DPI) -> list[Path]:
+    """Write the report of the experiment in this folder; returns the files."""
+    study = read(folder)
+    results = compute_results(study)
+    summary = summarize(study, results)
+    pictures = list(draw_all(study, results, folder / "figures", dpi))
+    document = make_document(study, results, summary, pictures)
+    numbers = {
+        "experiment": study.experiment.name,
+        "title": study.experiment.title,
+        "seeds": study.seeds,
+        "tasks": study.experiment.tasks,
+        "judged": study.experiment.judged,
+        "summary": summary,
+        "figures": {picture.name: picture.caption for picture in pictures},
+        **results.to_json(),
+    }
+    return [
+        write_html(document, folder / "report.html"),
+        write_pdf(document, folder / "report.pdf"),
+        write_json(numbers, folder / "report.json"),
+        *(file for picture in pictures for file in (picture.png, picture.svg)),
+        *write_csv(study, folder / "data"),
+    ]
+
+
+def write_json(numbers: dict[str, Any], file: Path) -> Path:
+    file.write_text(json.dumps(_without_nan(numbers), indent=1, ensure_ascii=False) + "\n")
+    return file
+
+
+def _without_nan(value: Any) -> Any:
+    """JSON has no infinity and no NaN: they become null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {str(key): _without_nan(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(each) for each in value]
+    return value

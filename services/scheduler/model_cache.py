@@ -1,0 +1,111 @@
+"""The newest usable model of each run, in a worker's memory.
+
+A model is replaced between batches, never within one. A model that does not match its manifest is
+refused: the one in service stays, and an event is published. Without a model the policy decides
+like `greedy`, and the decision has model version 0.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import Any
+
+from services.scheduler.learned_policy import LearnedPolicy
+from shared.bus import model_registry
+from shared.bus.client import Bus
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Decisions, Tasks
+from shared.errors import ModelRefused
+from shared.messages import models
+from shared.messages.events import Event
+from shared.messages.models import Model
+
+# Workers subscribe to new models; polling finds those published while the connection was down.
+POLL_SECONDS = 5.0
+CACHED_RUNS = 16
+
+
+@dataclass(slots=True)
+class _Entry:
+    model: Any = None
+    version: int = 0  # 0: no model yet
+    polled_at: float = -math.inf
+
+
+class ModelCache:
+    def __init__(self, policy: LearnedPolicy, bus: Bus) -> None:
+        self._policy = policy
+        self._bus = bus
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+
+    async def decide(self, run: str, tasks: Tasks, spec: RunSpec) -> Decisions:
+        entry = self._entry(run)
+        if not (self._policy.frozen and entry.version):
+            await self._refresh(run, entry)
+        if not entry.version:
+            return self._policy.decide(tasks, spec)
+        decisions = self._policy.decide_with(entry.model, tasks, spec)
+        return replace(decisions, model_version=entry.version)
+
+    async def on_model(self, subject: str, headers: dict[str, Any], body: bytes) -> None:
+        """Handle a model that has just been published."""
+        run = subject.split(".")[1]
+        if run not in self._entries:
+            return  # its first batch will load the model
+        try:
+            key = self._bus.settings.model_public_key
+            await self._load(models.read_model(subject, headers, body, public_key=key))
+        except ModelRefused as error:
+            await self._refuse(run, str(error), error.digest)
+
+    def _entry(self, run: str) -> _Entry:
+        entry = self._entries.setdefault(run, _Entry())
+        self._entries.move_to_end(run)
+        if len(self._entries) > CACHED_RUNS:
+            self._entries.popitem(last=False)
+        return entry
+
+    async def _refresh(self, run: str, entry: _Entry) -> None:
+        poll_due = time.monotonic() - entry.polled_at > POLL_SECONDS
+        if poll_due:
+            entry.polled_at = time.monotonic()
+        if poll_due or not entry.version:
+            await self._poll(run)
+        if poll_due and not entry.version and not self._policy.frozen:
+            # The newest model was refused: take the newest one before it that is usable.
+            stored = await model_registry.stored(self._bus, run, self._policy.learner)
+            for model in reversed(stored):
+                await self._load(model)
+                if entry.version:
+                    break
+
+    async def _poll(self, run: str) -> None:
+        read = model_registry.first if self._policy.frozen else model_registry.newest
+        try:
+            if model := await read(self._bus, run, self._policy.learner):
+                await self._load(model)
+        except ModelRefused as error:
+            await self._refuse(run, str(error), error.digest)
+
+    async def _load(self, model: Model) -> None:
+        """Put a model into service if its version is higher than the one in service."""
+        manifest = model.manifest
+        entry = self._entry(manifest.run)
+        if entry.version >= manifest.version or (self._policy.frozen and manifest.version > 1):
+            return
+        try:
+            entry.model = self._policy.load_model(model.body)
+            entry.version = manifest.version
+        except Exception as error:
+            await self._refuse(manifest.run, f"cannot be opened: {error!r}", str(manifest.version))
+
+    async def _refuse(self, run: str, reason: str, model_id: str) -> None:
+        name = self._policy.learner
+        note = f"a model of {name} was refused, the old one stays: {reason}"
+        await self._bus.publish_event(
+            Event(kind="model_refused", service="scheduler", run=run, message=note[:2000]),
+            message_id=f"event.model.refused.{run}.{name}.{model_id}",
+        )

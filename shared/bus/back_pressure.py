@@ -1,0 +1,68 @@
+"""How many batches of tasks may be published ahead: by the generator, or by the gateway for
+submitted tasks.
+
+Two limits. The lead over the *fastest* scheduler, simulation included, keeps pausing quick, memory
+flat, and learners from deciding long before results come back; a slow scheduler lags alone. The
+fill level of the streams is the hard limit: before one is full, publishing waits for its slowest
+consumer.
+"""
+
+from __future__ import annotations
+
+import time
+
+from nats.js import JetStreamContext
+
+from shared.messages import subjects
+from shared.messages.runs import RunRecord
+
+# Publishing stops at this fill level: the tasks already accepted still produce messages.
+FULL = 0.7
+REFRESH_SECONDS = 0.5
+WATCHED_STREAMS = (subjects.TASKS, subjects.DECISIONS, subjects.RESULTS)
+
+
+class BackPressure:
+    def __init__(self, jetstream: JetStreamContext, lead_batches: int) -> None:
+        self._jetstream = jetstream
+        self._lead_batches = lead_batches
+        self._free = 0
+        self._refreshed_at = 0.0
+
+    async def free_batches(self, record: RunRecord) -> int:
+        """Batches that may be published now."""
+        now = time.monotonic()
+        if self._free <= 0 or now - self._refreshed_at > REFRESH_SECONDS:
+            self._free = await self._count_free(record)
+            self._refreshed_at = now
+        return max(self._free, 0)
+
+    def published(self) -> None:
+        self._free -= 1
+
+    async def _count_free(self, record: RunRecord) -> int:
+        undecided = await self._lags(subjects.TASKS)
+        unpriced = await self._lags(subjects.DECISIONS)
+        lags = [
+            undecided[reader] + unpriced.get(subjects.simulator_durable(name), 0)
+            for name in record.spec.schedulers
+            if (reader := subjects.scheduler_durable(name)) in undecided
+        ]
+        if not lags or await self._any_stream_full():
+            return 0
+        return self._lead_batches - min(lags)
+
+    async def _lags(self, stream: str) -> dict[str, int]:
+        """Messages that each durable consumer has not acknowledged yet."""
+        return {
+            consumer.name: (consumer.num_pending or 0) + (consumer.num_ack_pending or 0)
+            for consumer in await self._jetstream.consumers_info(stream)
+        }
+
+    async def _any_stream_full(self) -> bool:
+        for name in WATCHED_STREAMS:
+            info = await self._jetstream.stream_info(name)
+            limit = info.config.max_bytes or -1
+            if limit > 0 and info.state.bytes > FULL * limit:
+                return True
+        return False

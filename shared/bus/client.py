@@ -1,0 +1,397 @@
+"""The NATS client of a service: publishing, compare-and-set, dead letters, roll calls.
+
+Every publish waits for the stream's acknowledgement and is retried under the same message id
+until it is stored, so a caller may acknowledge its own input as soon as `publish` returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import nats.errors
+import nats.js.errors
+from faststream import AckPolicy
+from faststream.message import StreamMessage
+from faststream.nats import JStream, NatsBroker, PullSub
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.js import JetStreamContext
+from nats.js.api import ConsumerConfig, Header, RawStreamMsg
+from prometheus_client import CollectorRegistry, Counter
+from pydantic import ValidationError
+
+from shared.bus import nats_patches, streams
+from shared.bus.dead_letter_middleware import DeadLetterMiddleware
+from shared.bus.security import log_connection_error, nats_security, server_addresses
+from shared.errors import Conflict, TooNew, Unavailable, Unreadable
+from shared.messages import batches, subjects
+from shared.messages.envelope import Envelope, read_envelope
+from shared.messages.events import Event, ServiceReport
+from shared.runtime.logs import logger
+from shared.runtime.settings import Settings
+
+WRONG_LAST_SEQUENCE = 10071
+STREAM_FULL = {10077, 10122, 10123}  # bytes, messages, messages of a subject
+# The server is alive but busy: this message id is being stored, or there are too many requests.
+BUSY = {10158, 10167}
+
+DEAD_LETTER_HEADER_BYTES = 4096  # an upper limit
+
+# On a batch that is replayed after newer ones of its subject: the envelope to continue from.
+RESUME_FROM = "Hybrid-Go-On-From"
+
+# Errors of a server that restarts or a connection that is being restored.
+TRANSIENT_ERRORS = (
+    nats.errors.Error,
+    asyncio.TimeoutError,
+    ConnectionError,
+)
+
+# A pull for several messages waits for the last of them: with one message every 50 ms, a pull for
+# four delays each by up to 150 ms. A message is a batch already, so one per pull is fast enough.
+ONE_AT_A_TIME = PullSub(batch_size=1, timeout=1)
+
+log = logger()
+
+nats_patches.apply()
+
+
+@dataclass(frozen=True, slots=True)
+class LastMessage:
+    """The newest message of a subject: its sequence in the stream, and its envelope."""
+
+    sequence: int
+    envelope: Envelope
+
+
+class Subscriber(Protocol):
+    """What services use of FastStream's subscribers: as a decorator of the handler."""
+
+    def __call__(self, handler: Callable[..., Awaitable[None]], /) -> object: ...
+    async def start(self) -> None: ...
+    async def stop(self) -> None: ...
+
+
+class Bus:
+    def __init__(
+        self,
+        settings: Settings,
+        service: str,
+        registry: CollectorRegistry,
+        *,
+        creates_streams: bool = False,
+    ) -> None:
+        self.settings = settings
+        self.service = service
+        self._creates_streams = creates_streams
+        self._inbox = subjects.inbox(settings.nats_user)
+        self.broker = NatsBroker(
+            settings.nats_servers,
+            security=nats_security(settings),
+            name=service,
+            inbox_prefix=self._inbox,
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=1,
+            connect_timeout=5,
+            ping_interval=10,
+            ack_policy=AckPolicy.NACK_ON_ERROR,
+            middlewares=[DeadLetterMiddleware(self)],
+            decoder=_raw,
+            logger=None,
+            error_cb=log_connection_error,
+            graceful_timeout=10,
+        )
+        self._rejected = Counter(
+            "hybrid_rejected_messages_total",
+            "Messages that went to the dead letters",
+            ["service"],
+            registry=registry,
+        ).labels(service)  # starts at 0, so that the first increase is visible
+        self._full = Counter(
+            "hybrid_stream_full_total",
+            "Publish attempts refused because the stream was full",
+            ["stream"],
+            registry=registry,
+        )
+        self._retries = Counter(
+            "hybrid_publish_retries_total",
+            "Publish attempts that were retried, full streams included",
+            ["stream"],
+            registry=registry,
+        )
+        self.redelivered = Counter(
+            "hybrid_redelivered_messages_total",
+            "Messages whose handler failed and that are delivered again",
+            registry=registry,
+        )
+
+    @property
+    def jetstream(self) -> JetStreamContext:
+        context = self.broker.config.connection_state.stream
+        assert isinstance(context, JetStreamContext)
+        return context
+
+    @property
+    def connected(self) -> bool:
+        client = self.broker._connection
+        return client is not None and bool(client.is_connected)
+
+    @property
+    def _max_dead_letter_body(self) -> int:
+        """A message of the largest size leaves no space for the headers of a dead letter."""
+        client = self.broker._connection
+        return client.max_payload - DEAD_LETTER_HEADER_BYTES if client is not None else 0
+
+    async def connect(self) -> None:
+        """Connect and wait for the streams, as long as it takes.
+
+        Only the generator creates them, so that only its NATS user needs the permission.
+        """
+        prepare = self._create_streams if self._creates_streams else self._check_streams
+        while True:
+            try:
+                await self.broker.connect()
+                return await prepare()
+            except nats.js.errors.NotFoundError:
+                log.info("waiting for the generator, which creates the streams")
+                await asyncio.sleep(0.2)
+            except TRANSIENT_ERRORS as error:
+                servers = server_addresses(self.settings)
+                log.warning("waiting for NATS", servers=servers, error=repr(error))
+                await asyncio.sleep(1)
+
+    async def _check_streams(self) -> None:
+        for config in streams.streams(self.settings):
+            assert config.name is not None
+            await self.jetstream.stream_info(config.name)
+
+    async def _create_streams(self) -> None:
+        for config in streams.streams(self.settings):
+            assert config.name is not None
+            try:
+                existing = await self.jetstream.stream_info(config.name)
+                # The storage of a stream cannot be changed.
+                await self.jetstream.update_stream(config, storage=existing.config.storage)
+            except nats.js.errors.NotFoundError:
+                await self.jetstream.add_stream(config)
+
+    def subscriber(
+        self,
+        stream: str,
+        consumer: ConsumerConfig,
+        *,
+        pull: PullSub = ONE_AT_A_TIME,
+        **options: Any,
+    ) -> Subscriber:
+        """A FastStream subscriber that pulls from a durable consumer of an existing stream."""
+        subscriber = self.broker.subscriber(
+            consumer.filter_subject or "",
+            stream=JStream(stream, declare=False),
+            durable=consumer.durable_name,
+            config=consumer,
+            pull_sub=pull,
+            # FastStream does not use the connection's own prefix.
+            inbox_prefix=f"{self._inbox}.".encode(),
+            **options,
+        )
+        return cast(Subscriber, subscriber)
+
+    async def ensure_consumer(self, stream: str, config: ConsumerConfig) -> None:
+        """Create a durable consumer, or update an existing one to this configuration."""
+        await self.jetstream.add_consumer(stream, config)
+
+    async def publish(
+        self,
+        subject: str,
+        body: bytes,
+        *,
+        stream: str,
+        message_id: str,
+        after: int | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> int:
+        """Publish until the stream has stored it; returns its sequence number.
+
+        With `after` (the sequence of the subject's last message, 0 for none) this is a
+        compare-and-set: Conflict is raised if another message follows `after` already, unless that
+        is this very message, stored by an attempt whose acknowledgement was lost.
+        """
+        all_headers = {**(headers or {}), Header.MSG_ID: message_id}
+        if after is not None:
+            all_headers[Header.EXPECTED_LAST_SUBJECT_SEQUENCE] = str(after)
+        delay = 0.05
+        while True:
+            try:
+                ack = await self.jetstream.publish(
+                    subject,
+                    body,
+                    timeout=self.settings.publish_timeout.total_seconds(),
+                    stream=stream,
+                    headers=all_headers,
+                )
+                if after is None or not ack.duplicate:
+                    return int(ack.seq)
+                # A cluster checks the id first: another instance's message may be stored under it.
+                return await self._resolve_conflict(subject, stream, body, after)
+            except nats.js.errors.APIError as error:
+                if error.err_code == WRONG_LAST_SEQUENCE and after is not None:
+                    return await self._resolve_conflict(subject, stream, body, after)
+                if error.err_code in STREAM_FULL:
+                    self._full.labels(stream).inc()
+                elif error.err_code in BUSY or (error.code or 500) >= 500:
+                    log.warning("publish is retried", subject=subject, error=repr(error))
+                else:
+                    raise
+            except nats.errors.MaxPayloadError:
+                raise  # no retry will make it smaller
+            except TRANSIENT_ERRORS as error:
+                log.warning("publish is retried", subject=subject, error=repr(error))
+            self._retries.labels(stream).inc()
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, 1.0)
+
+    async def _resolve_conflict(self, subject: str, stream: str, body: bytes, after: int) -> int:
+        """The sequence of the message after `after`, if it is this one; else Conflict.
+
+        The bodies are compared, not the ids: two publishers use one id for the same batch.
+        """
+        with suppress(nats.js.errors.NotFoundError):
+            stored = await self.jetstream.get_msg(stream, seq=after + 1, subject=subject, next=True)
+            if stored.data == body and stored.seq is not None:
+                return stored.seq
+        raise Conflict(f"{subject} was advanced by another instance")
+
+    async def publish_batch(self, batch: batches.Batch, *, after: int | None = None) -> int:
+        envelope = batch.envelope
+        return await self.publish(
+            envelope.subject,
+            batches.encode(envelope, batch.rows),
+            stream=envelope.kind.upper(),
+            message_id=envelope.message_id,
+            after=after,
+        )
+
+    async def last_message(
+        self, subject: str, stream: str, check: Callable[[Envelope], object] | None = None
+    ) -> LastMessage | None:
+        """The newest readable message of a subject for which `check` does not raise Unreadable.
+
+        Unreadable messages after it become dead letters, so that the sequence can be continued. The
+        stream's leader answers, not the nearest server (`direct`), which may have an older message.
+        """
+        while True:
+            try:
+                message = await self.jetstream.get_last_msg(stream, subject)
+            except nats.js.errors.NotFoundError:
+                return None
+            sequence = message.seq or 0
+            try:
+                envelope = _position_after(message, subject)
+                if check is not None:
+                    check(envelope)
+                return LastMessage(sequence, envelope)
+            except TooNew as error:
+                # Not garbage: a newer version of the program can continue from it.
+                raise Unavailable(f"{subject}: {error}") from None
+            except Unreadable as error:
+                await self.reject(subject, stream, sequence, message.data or b"", str(error))
+                await self.jetstream.delete_msg(stream, sequence)
+
+    async def reject(
+        self, subject: str, stream: str, sequence: int, body: bytes, reason: str
+    ) -> None:
+        """Store a copy in REJECTED: once for all consumers that reject the same message within
+        `duplicate_window`; a later one adds a second copy."""
+        log.warning("message rejected", subject=subject, sequence=sequence, reason=reason)
+        self._rejected.inc()
+        headers = {
+            "Hybrid-Reason": _one_line(reason),
+            "Hybrid-Subject": _one_line(subject),
+            "Hybrid-Stream": stream,
+            "Hybrid-Sequence": str(sequence),
+            "Hybrid-Size": str(len(body)),  # the body may be truncated
+        }
+        origin = f"{stream}.{sequence}"
+        await self.publish(
+            subjects.rejected(self.service),
+            body[: self._max_dead_letter_body],
+            stream=subjects.REJECTED,
+            message_id=f"rejected.{origin}",
+            headers=headers,
+        )
+        if subject != subjects.event("rejected"):  # or a refused event would announce itself
+            event = Event(
+                kind="rejected",
+                service=self.service,
+                message=f"message {sequence} on {_one_line(subject)} rejected: {_one_line(reason)}",
+            )
+            await self.publish_event(event, message_id=f"event.rejected.{origin}")
+
+    async def publish_event(self, event: Event, *, message_id: str) -> None:
+        """Publish an event; the same id is stored once, even if several processes publish it."""
+        await self.publish(
+            subjects.event(event.kind),
+            event.model_dump_json().encode(),
+            stream=subjects.EVENTS,
+            message_id=message_id,
+        )
+
+    async def listen(self, subject: str, handler: Callable[[Msg], Awaitable[None]]) -> Subscription:
+        """Subscribe to new messages without acknowledgements, for live views."""
+        client = self.broker._connection
+        if client is None:
+            raise Unavailable("not connected to NATS")
+        return await client.subscribe(subject, cb=handler)
+
+    async def roll_call(self, patience: float = 0.4) -> list[ServiceReport]:
+        """The reports of all running services; ends `patience` seconds after the last reply."""
+        client = self.broker._connection
+        if client is None:
+            raise Unavailable("not connected to NATS")
+        # Not an inbox: permission to publish there would allow forging JetStream's replies.
+        caller = self.settings.nats_user or self.service
+        reply_subject = f"{subjects.PRESENT}.{caller}.{secrets.token_hex(8)}"
+        replies = await client.subscribe(reply_subject)
+        reports = []
+        try:
+            await client.publish(subjects.ROLL_CALL, b"", reply=reply_subject)
+            while True:
+                try:
+                    reply = await replies.next_msg(timeout=patience)
+                except nats.errors.TimeoutError:
+                    break
+                if not reply.data:  # sent by the server when no service is subscribed
+                    continue
+                try:
+                    reports.append(ServiceReport.model_validate_json(reply.data))
+                except ValidationError as error:
+                    log.warning("unreadable reply to the roll call", error=str(error))
+        finally:
+            await replies.unsubscribe()
+        return sorted(reports, key=lambda r: (r.service, r.scheduler, r.started_at, r.instance))
+
+
+def _position_after(message: RawStreamMsg, subject: str) -> Envelope:
+    """The envelope to continue the sequence from: the message's own, unless it is a replay."""
+    envelope = batches.decode(message.data or b"", subject).envelope
+    resume_from = (message.headers or {}).get(RESUME_FROM)
+    if resume_from is None:
+        return envelope
+    newest = read_envelope(resume_from, envelope.kind)
+    if newest.subject != subject:
+        raise Unreadable(f"a replay that continues from a message of {newest.subject}")
+    return newest
+
+
+async def _raw(message: StreamMessage[Any]) -> Any:
+    return message.body
+
+
+def _one_line(text: str) -> str:
+    """Header values are single lines of ASCII; a reason may quote anything."""
+    return " ".join(text.split()).encode("ascii", "replace").decode()[:500]

@@ -1,0 +1,118 @@
+"""The model registry: `models.<run>.<name>` holds the newest versions of each model.
+
+The last message is the version in service; version 1 is kept beside it, for comparisons with a
+model that was never retrained. Publishing is a compare-and-set, so a version is shipped once.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import nats.js.errors
+from nats.js.api import RawStreamMsg
+
+from shared.bus.client import Bus
+from shared.domain.schedulers import LEARNERS
+from shared.errors import ModelRefused, NotFound
+from shared.messages import signatures, subjects
+from shared.messages.models import MANIFEST, SIGNATURE, Manifest, Model, read_model
+from shared.messages.runs import RunRecord
+
+
+async def newest(bus: Bus, run: str, name: str) -> Model | None:
+    """The model in service. Raises ModelRefused if it cannot be used."""
+    return await _read_last(bus, subjects.model(run, name), subjects.model(run, name))
+
+
+async def first(bus: Bus, run: str, name: str) -> Model | None:
+    """Version 1, however long ago it was."""
+    return await _read_last(bus, subjects.first_model(run, name), subjects.model(run, name))
+
+
+async def _read_last(bus: Bus, place: str, subject: str) -> Model | None:
+    message = await _last(bus, place)
+    if message is None:
+        return None
+    return _read(bus, subject, message)
+
+
+def _read(bus: Bus, subject: str, message: RawStreamMsg) -> Model:
+    key = bus.settings.model_public_key
+    body = message.data or b""
+    return read_model(subject, message.headers, body, message.seq or 0, public_key=key)
+
+
+async def last_sequence(bus: Bus, run: str, name: str) -> int:
+    """The sequence of the newest message, readable or not; 0 if there is none."""
+    message = await _last(bus, subjects.model(run, name))
+    return 0 if message is None else message.seq or 0
+
+
+async def _last(bus: Bus, subject: str) -> RawStreamMsg | None:
+    # From the nearest server, since models are large; only the leader knows that there is none.
+    for direct in (True, False):
+        with suppress(nats.js.errors.NotFoundError):
+            return await bus.jetstream.get_last_msg(subjects.MODELS, subject, direct=direct)
+    return None
+
+
+async def stored(bus: Bus, run: str, name: str) -> list[Model]:
+    """The versions that the stream still has, oldest first, without unreadable ones."""
+    subject = subjects.model(run, name)
+    models: list[Model] = []
+    sequence = 0
+    while True:
+        try:
+            message = await bus.jetstream.get_msg(
+                subjects.MODELS, seq=sequence + 1, subject=subject, direct=True, next=True
+            )
+        except nats.js.errors.NotFoundError:
+            return models
+        sequence = message.seq or 0
+        with suppress(ModelRefused):
+            models.append(_read(bus, subject, message))
+
+
+async def version(bus: Bus, run: str, name: str, number: int) -> Model:
+    for model in await stored(bus, run, name):
+        if model.manifest.version == number:
+            return model
+    raise NotFound(f"version {number} of {name} in run {run} is not stored (any more)")
+
+
+async def ship(bus: Bus, manifest: Manifest, body: bytes, *, after: int) -> int:
+    """Put a model into service after the one at sequence `after`; returns its sequence. Conflict
+    means that another trainer has shipped one meanwhile."""
+    text = manifest.model_dump_json()
+    headers = {MANIFEST: text}
+    if key := bus.settings.model_key.get_secret_value():
+        headers[SIGNATURE] = signatures.sign(key, text)
+    name = f"model.{manifest.run}.{manifest.name}"
+    if manifest.version == 1:
+        await bus.publish(
+            subjects.first_model(manifest.run, manifest.name),
+            body,
+            stream=subjects.MODELS,
+            message_id=f"{name}.first",
+            headers=headers,
+        )
+    return await bus.publish(
+        subjects.model(manifest.run, manifest.name),
+        body,
+        stream=subjects.MODELS,
+        message_id=f"{name}.{manifest.version}",
+        after=after,
+        headers=headers,
+    )
+
+
+async def models_missing(bus: Bus, record: RunRecord) -> bool:
+    """Whether a learner of this run has not been pre-trained yet."""
+    spec, run = record.spec, record.run
+    wanted = {subjects.model(run, name) for name in LEARNERS if name in spec.schedulers}
+    if not wanted or spec.learning.pretrain_tasks == 0:
+        return False
+    info = await bus.jetstream.stream_info(
+        subjects.MODELS, subjects_filter=subjects.model(run, "*")
+    )
+    return not wanted <= (info.state.subjects or {}).keys()

@@ -1,0 +1,150 @@
+"""The run book: every run's record, in the KV bucket `runs`.
+
+Writing a new state there is all that pausing or stopping means; the generator reads it. A record
+changes only by compare-and-set, so two clients cannot both win.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from nats.js import JetStreamContext
+from nats.js.errors import (
+    InvalidKeyError,
+    KeyNotFoundError,
+    KeyWrongLastSequenceError,
+    NotFoundError,
+)
+from nats.js.kv import KV_OP, KeyValue
+
+from shared.domain.spec import RunSpec
+from shared.errors import NotAllowed, NotFound, Unreadable
+from shared.messages import subjects
+from shared.messages.runs import MOVES, RunRecord, RunState, new_run_id, read_run_record
+from shared.runtime.logs import logger
+
+log = logger()
+
+
+class RunBook:
+    """Reads and writes run records, and keeps a copy of all of them that `refresh` updates."""
+
+    def __init__(self, jetstream: JetStreamContext) -> None:
+        self._jetstream = jetstream
+        self._bucket: KeyValue | None = None
+        self._last_sequence = 0
+        self._records: dict[str, RunRecord] = {}
+        self.unreadable: set[str] = set()  # runs whose record is broken, or of a newer version
+        self._refreshing = asyncio.Lock()
+
+    async def _kv(self) -> KeyValue:
+        if self._bucket is None:
+            self._bucket = await self._jetstream.key_value(subjects.RUNS_BUCKET)
+        return self._bucket
+
+    async def open(self) -> None:
+        await self._kv()
+
+    async def create(self, spec: RunSpec) -> RunRecord:
+        kv = await self._kv()
+        while True:
+            now = time.time()
+            record = RunRecord(
+                run=new_run_id(), spec=spec, state=RunState.RUNNING, created_at=now, updated_at=now
+            )
+            try:
+                await kv.create(record.run, record.model_dump_json().encode())
+            except KeyWrongLastSequenceError:
+                continue  # two runs of the same second may get the same short id
+            self._records[record.run] = record
+            return record
+
+    async def get(self, run: str) -> RunRecord:
+        """The current record."""
+        if not subjects.RUN_ID.fullmatch(run):
+            raise NotFound(f"no run {run!r}")
+        record, _ = await self._read(run)
+        return record
+
+    async def _read(self, run: str) -> tuple[RunRecord, int]:
+        try:
+            entry = await (await self._kv()).get(run)
+        except KeyNotFoundError:
+            raise NotFound(f"no run {run!r}") from None
+        try:
+            return read_run_record(entry.value or b"", run), entry.revision or 0
+        except Unreadable as error:
+            raise NotFound(f"the record of run {run!r} cannot be read: {error}") from None
+
+    async def exists(self, run: str) -> bool:
+        """Whether it has a record, readable or not."""
+        try:
+            await (await self._kv()).get(run)
+        except (KeyNotFoundError, InvalidKeyError):
+            return False
+        return True
+
+    async def spec(self, run: str) -> RunSpec:
+        """A run's spec never changes, so the local copy is always right."""
+        if run not in self._records:
+            self._records[run] = await self.get(run)
+        return self._records[run].spec
+
+    async def move(self, run: str, state: RunState) -> RunRecord:
+        """Change the state of a run; a no-op if it has that state already."""
+        while True:
+            if not subjects.RUN_ID.fullmatch(run):
+                raise NotFound(f"no run {run!r}")
+            record, revision = await self._read(run)
+            if record.state == state:
+                return record
+            if record.state not in MOVES[state]:
+                raise NotAllowed(f"run {run} is {record.state}: it cannot become {state}")
+            moved = record.model_copy(update={"state": state, "updated_at": time.time()})
+            try:
+                kv = await self._kv()
+                await kv.update(run, moved.model_dump_json().encode(), last=revision)
+            except KeyWrongLastSequenceError:
+                continue
+            self._records[run] = moved
+            return moved
+
+    async def delete(self, run: str) -> None:
+        await (await self._kv()).purge(run)
+        self._records.pop(run, None)
+
+    async def refresh(self) -> list[RunRecord]:
+        """All runs, oldest first. Costs one small request when nothing has changed."""
+        async with self._refreshing:
+            await self._read_new_records()
+        return sorted(self._records.values(), key=lambda record: (record.created_at, record.run))
+
+    async def _read_new_records(self) -> None:
+        await self._kv()
+        info = await self._jetstream.stream_info(subjects.RUNS_STREAM)
+        if info.state.last_seq < self._last_sequence:  # the NATS server was wiped
+            self._last_sequence, self._records = 0, {}
+            self.unreadable.clear()
+        while self._last_sequence < info.state.last_seq:
+            try:
+                message = await self._jetstream.get_msg(
+                    subjects.RUNS_STREAM,
+                    seq=self._last_sequence + 1,
+                    subject=subjects.RUNS_SUBJECTS,
+                    next=True,
+                )
+            except NotFoundError:
+                self._last_sequence = info.state.last_seq
+                break
+            self._last_sequence = message.seq or info.state.last_seq
+            run = (message.subject or "").rsplit(".", 1)[-1]
+            self.unreadable.discard(run)
+            if KV_OP in (message.headers or {}):
+                self._records.pop(run, None)
+            else:
+                try:
+                    self._records[run] = read_run_record(message.data or b"", run)
+                except Unreadable as error:
+                    self.unreadable.add(run)
+                    log.warning("unreadable run record", run=run, reason=str(error))

@@ -1,0 +1,213 @@
+"""What every service process has: the bus, /health and /metrics, a graceful stop, a roll call.
+
+A service's `app.py` creates one of these, adds its subscribers and background work, and calls
+`run`. The order of a start: connect, wait for the streams, `prepare` hooks (consumers, state),
+subscribers, background work. A stop goes in reverse order; handlers in progress finish first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import secrets
+import socket
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import uvicorn
+from faststream.asgi import AsgiFastStream, AsgiResponse, get
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, make_asgi_app
+
+from shared.bus.client import TRANSIENT_ERRORS, Bus
+from shared.bus.run_book import RunBook
+from shared.errors import ArenaError
+from shared.messages import subjects
+from shared.messages.events import Event, ServiceReport
+from shared.runtime import logs
+from shared.runtime.cancellation import cancel
+from shared.runtime.settings import Settings
+
+Check = Callable[[], Awaitable[str | None]]
+Work = Callable[[], Awaitable[None]]
+
+CHECK_SECONDS = 1.0
+
+log = logs.logger()
+
+
+class Service:
+    def __init__(
+        self, name: str, settings: Settings, *, scheduler: str = "", creates_streams: bool = False
+    ) -> None:
+        logs.set_up(settings, service=name, scheduler=scheduler)
+        self.name = name
+        self.scheduler = scheduler
+        self.description = ""
+        self.settings = settings
+        self.instance = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+        self.bus = Bus(settings, name, self.registry, creates_streams=creates_streams)
+        self._runs: RunBook | None = None
+        self.checks: dict[str, Check] = {}
+        self._problems: dict[str, str] = {"start": "not finished"}
+        self.prepare: list[Work] = []
+        self.background: list[Work] = []
+        self.closing: list[Work] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._started_at = time.time()
+        self._port = settings.http_port
+        self._announce_presence()
+
+    def _announce_presence(self) -> None:
+        @self.bus.broker.subscriber(subjects.ROLL_CALL, title="Roll call")
+        async def present(body: bytes) -> bytes:
+            return self.report().model_dump_json().encode()
+
+    @property
+    def runs(self) -> RunBook:
+        """The run book; available once the bus is connected."""
+        if self._runs is None:
+            self._runs = RunBook(self.bus.jetstream)
+        return self._runs
+
+    async def _watch_health(self) -> None:
+        while True:
+            problems = {}
+            for name, check in self.checks.items():
+                try:
+                    problem = await check()
+                except Exception as error:
+                    problem = repr(error)
+                if problem:
+                    problems[name] = problem
+            self._problems = problems
+            await asyncio.sleep(CHECK_SECONDS)
+
+    def report(self) -> ServiceReport:
+        """The health as of the last check, so that a roll call is answered at once."""
+        problems = self._problems if self.bus.connected else {"nats": "not connected"}
+        return ServiceReport(
+            service=self.name,
+            scheduler=self.scheduler,
+            instance=self.instance,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            started_at=self._started_at,
+            http_port=self._port,
+            description=self.description,
+            problems=problems,
+        )
+
+    async def start(self) -> None:
+        await self.bus.connect()
+        try:
+            for work in [self.runs.open, *self.prepare]:
+                await self._retry_until_done(work)
+        except ArenaError as error:
+            log.error("cannot start", reason=str(error))
+            raise
+
+    async def after_start(self) -> None:
+        for work in [self._watch_health, *self.background]:
+            self._tasks.append(asyncio.create_task(self._restart_on_error(work)))
+        # Everything loaded until now stays: exempt it from garbage collection.
+        gc.collect()
+        gc.freeze()
+        label = f"{self.name} {self.scheduler}".strip()
+        await self.bus.publish_event(
+            Event(kind="service", service=self.name, message=f"{label} is up ({self.instance})"),
+            message_id=f"event.service.{self.instance}.up",
+        )
+        log.info("up", instance=self.instance, http_port=self._port)
+
+    async def stop(self) -> None:
+        await cancel(*self._tasks)
+        for work in self.closing:
+            await work()
+        log.info("stopping")
+
+    async def _retry_until_done(self, work: Work) -> None:
+        while True:
+            try:
+                return await work()
+            except TRANSIENT_ERRORS as error:
+                log.warning(
+                    "a step of the start is retried", step=work.__qualname__, error=repr(error)
+                )
+                await asyncio.sleep(1)
+
+    async def _restart_on_error(self, work: Work) -> None:
+        """A lost connection must not end background work."""
+        while True:
+            try:
+                return await work()
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:
+                log.warning("background work is restarted", error=repr(error), exc_info=True)
+                await asyncio.sleep(1)
+
+    def app(self, routes: list[tuple[str, Any]] | None = None) -> AsgiFastStream:
+        @get
+        async def health(scope: Any) -> AsgiResponse:
+            report = self.report()
+            return AsgiResponse(
+                report.model_dump_json().encode(),
+                200 if report.healthy else 503,
+                {"content-type": "application/json"},
+            )
+
+        @get
+        async def alive(scope: Any) -> AsgiResponse:
+            """Liveness: does not depend on NATS or ClickHouse."""
+            return AsgiResponse(b"", 204)
+
+        return AsgiFastStream(
+            self.bus.broker,
+            asgi_routes=[
+                ("/alive", alive),
+                ("/health", health),
+                ("/metrics", make_asgi_app(self.registry)),
+                *(routes or []),
+            ],
+            asyncapi_path="/asyncapi",
+            on_startup=[self.start],
+            after_startup=[self.after_start],
+            on_shutdown=[self.stop],
+            logger=None,
+        )
+
+    def listen(self) -> socket.socket:
+        """Bind before the start, so that the port is known and a port in use is a clear error."""
+        address = (self.settings.http_host, self.settings.http_port)
+        try:
+            listening = socket.create_server(address)
+        except OSError as error:
+            sys.exit(
+                f"cannot listen on {address[0]}:{address[1]}: {error.strerror}; set "
+                "HYBRID_HTTP_HOST and HYBRID_HTTP_PORT (0 takes any free port)"
+            )
+        self._port = listening.getsockname()[1]
+        return listening
+
+    def run(self, app: Any | None = None, **options: Any) -> None:
+        """Serve until SIGTERM or SIGINT; the options are uvicorn's."""
+        listening = self.listen()
+        config = uvicorn.Config(
+            app or self.app(),
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=10,
+            ssl_certfile=self.settings.http_tls_cert,
+            ssl_keyfile=self.settings.http_tls_key,
+            **options,
+        )
+        server = uvicorn.Server(config)
+        asyncio.run(server.serve(sockets=[listening]))
+        if not server.started:
+            sys.exit(1)

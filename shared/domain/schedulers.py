@@ -1,0 +1,26 @@
+"""The built-in schedulers, by name.
+
+A policy is found by its name in `services/scheduler/policies/`; a plug-in needs no entry here.
+"""
+
+from __future__ import annotations
+
+ORACLE = "oracle"
+FOREST = "hybrid_ml"
+AGENT = "rl_agent"
+
+BUILT_IN = (
+    "round_robin",
+    "random",
+    "greedy",
+    FOREST,
+    AGENT,
+    ORACLE,
+    "cpu_only",
+    "gpu_only",
+)
+
+LEARNERS = (FOREST, AGENT)
+
+# The scheduler whose results each learner learns from.
+TEACHERS = {FOREST: ORACLE, AGENT: AGENT}

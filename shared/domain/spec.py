@@ -1,0 +1,372 @@
+"""The RunSpec: everything that decides what a run computes, validated.
+
+The same spec and seed give the same tasks, and the same results of rules and the Oracle. Every
+constant of the physics, the cluster and the workload is a field here; nothing that changes a
+result is configured anywhere else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from shared.domain.tasks import LARGEST
+from shared.domain.validation_messages import explain
+from shared.domain.workload_presets import PRESETS
+from shared.errors import SpecError
+
+SCHEDULER_NAME = r"^[a-z][a-z0-9_]{0,31}$"
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class SpecModel(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Cluster(SpecModel):
+    """The virtual node that every scheduler gets one of."""
+
+    cpus: int = Field(default=1, ge=1, le=64, description="CPUs, taken in rotation by task id")
+    gpus: int = Field(default=4, ge=1, le=64)
+    gpu_memory_mb: Positive = Field(default=8000, description="memory of each GPU")
+
+
+class Physics(SpecModel):
+    """What a share of a task costs on a device."""
+
+    split: Literal["serial", "overlapped"] = Field(
+        default="serial", description="GPU part before CPU part, or both at once"
+    )
+    cost_model: Literal["cloud", "electricity"] = Field(
+        default="cloud", description="which of the two stored costs is called `cost`"
+    )
+    memory_policy: Literal["cpu", "page", "fail"] = Field(
+        default="cpu", description="what happens when the GPU's part does not fit its memory"
+    )
+    size_unit: Positive = Field(default=1000, description="size that takes 1 s at intensity 0.5")
+    size_exponent: Positive = 1.5
+    intensity_offset: Positive = 0.5
+    speedup_slope: NonNegative = Field(default=3, description="speed-up is 1 + slope * intensity")
+    bandwidth_mb_s: Positive = Field(default=16000, description="PCIe gen 3 x16")
+    gpu_watts: NonNegative = 50
+    cpu_watts: NonNegative = 30
+    gpu_dollars_per_s: NonNegative = 0.0001
+    cpu_dollars_per_s: NonNegative = 0.00002
+    dollars_per_kwh: NonNegative = 0.15
+
+
+class Oracle(SpecModel):
+    step: float = Field(default=0.05, gt=0, le=0.5, description="grid of shares that are tried")
+
+
+class Forest(SpecModel):
+    """The learner behind `hybrid_ml`: a random forest that imitates the Oracle."""
+
+    trees: int = Field(default=100, ge=1, le=1000)
+    retrain_every: int = Field(default=50, ge=1, description="new Oracle results between fits")
+    window: int = Field(default=1000, ge=50, le=100_000, description="newest results fitted on")
+    judge_on: int = Field(
+        default=25, ge=5, le=1000, description="newest results kept back to judge a fresh forest"
+    )
+    tolerance: NonNegative = Field(
+        default=0.01, description="how much worse than the model in service it may be and ship"
+    )
+    drift_delta: float = Field(
+        default=0.002, gt=0, lt=1, description="confidence of the drift detector (ADWIN)"
+    )
+
+
+class Agent(SpecModel):
+    """The learner behind `rl_agent`: a dueling double DQN. Described in services/trainer/dqn.py."""
+
+    hidden: int = Field(default=256, ge=8, le=1024, description="units of each hidden layer")
+    replay: int = Field(default=50_000, ge=1000, le=1_000_000)
+    batch: int = Field(default=64, ge=8, le=4096)
+    newest: int = Field(
+        default=500,
+        ge=1,
+        description="half of a batch is from that many newest; after a surprise, from those since",
+    )
+    target_every: int = Field(default=50, ge=1, description="steps between target copies")
+    learning_rate: Positive = 0.001
+    discount: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="0: where a task runs does not change which task comes next",
+    )
+    clip: Positive = Field(default=1.0, description="largest norm of a gradient")
+    pretrain_steps: int = Field(default=1000, ge=0, le=100_000)
+    steps_per_result: NonNegative = Field(default=1.0, description="learning steps per result")
+    ship_every: int = Field(default=50, ge=1, description="learning steps between shipments")
+    epsilon_start: Share = Field(default=0.05, description="exploration at the first task")
+    epsilon_cold: Share = Field(default=1.0, description="the same, without pre-training")
+    epsilon_end: Share = 0.01
+    epsilon_tasks: Positive = Field(
+        default=1500, description="tasks after which it has fallen to 1/e"
+    )
+    surprise: Positive = Field(
+        default=4.0, description="error, over the usual one, that means the workload has changed"
+    )
+    surprise_steps: NonNegative = Field(
+        default=16.0, description="additional steps per result after such a change"
+    )
+    surprise_rate: Positive = Field(
+        default=3.0, description="factor of the learning rate after such a change"
+    )
+    surprise_epsilon: Share = Field(default=0.5, description="exploration after such a change")
+    calm_down: Positive = Field(default=10, description="results in which these effects halve")
+    indifference: NonNegative = Field(
+        default=0.2, description="GPUs whose values differ by a smaller share take turns"
+    )
+
+
+class Learning(SpecModel):
+    """How the learning schedulers learn."""
+
+    pretrain_tasks: int = Field(
+        default=1000, ge=0, le=100_000, description="generated tasks learned from before the first"
+    )
+    energy_weight: Share = Field(default=0.5, description="0: time alone counts, 1: energy alone")
+    forest: Forest = Forest()
+    agent: Agent = Agent()
+
+
+class LogNormal(SpecModel):
+    kind: Literal["lognormal"]
+    median: Positive
+    sigma: NonNegative
+    high: Positive = Field(default=LARGEST, le=LARGEST, description="values above are cut to this")
+
+
+class Pareto(SpecModel):
+    kind: Literal["pareto"]
+    low: Positive
+    alpha: Positive
+    high: Positive = Field(default=LARGEST, le=LARGEST, description="values above are cut to this")
+
+
+class Uniform(SpecModel):
+    kind: Literal["uniform"]
+    low: NonNegative
+    high: NonNegative = Field(le=LARGEST)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Uniform:
+        if self.high < self.low:
+            raise ValueError(f"high ({self.high}) must not be below low ({self.low})")
+        return self
+
+
+class Bimodal(SpecModel):
+    """CPU-bound and GPU-bound tasks: two bells, cut to 0..1."""
+
+    kind: Literal["bimodal"]
+    low: Share = 0.2
+    high: Share = 0.8
+    spread: NonNegative = 0.08
+    high_share: Share = Field(default=0.5, description="how many tasks come from the upper bell")
+
+
+class Memory(SpecModel):
+    """MB of a task, loosely tied to its size: value * (size / size_reference) ** size_exponent."""
+
+    values: Annotated[LogNormal | Uniform, Field(discriminator="kind")]
+    size_reference: Positive = 200
+    size_exponent: NonNegative = 0
+
+
+class Mix(SpecModel):
+    """The distributions that one preset names."""
+
+    size: Annotated[LogNormal | Pareto | Uniform, Field(discriminator="kind")]
+    intensity: Annotated[Bimodal | Uniform, Field(discriminator="kind")]
+    memory: Memory
+
+    @field_validator("size")
+    @classmethod
+    def _sizes_above_zero(cls, size: LogNormal | Pareto | Uniform) -> LogNormal | Pareto | Uniform:
+        if isinstance(size, Uniform) and size.low <= 0:
+            raise ValueError("sizes must be above 0: set low > 0")
+        return size
+
+    @field_validator("intensity")
+    @classmethod
+    def _intensity_is_a_share(cls, intensity: Bimodal | Uniform) -> Bimodal | Uniform:
+        if isinstance(intensity, Uniform) and intensity.high > 1:
+            raise ValueError("intensity lies in 0..1: set high <= 1")
+        return intensity
+
+
+class Dependencies(SpecModel):
+    """A random DAG: some tasks wait for a few of the tasks just before them."""
+
+    probability: Share = 0
+    max_parents: int = Field(default=3, ge=1, le=16)
+    window: int = Field(default=64, ge=1, le=256, description="how far back a parent may lie")
+
+
+class Drift(SpecModel):
+    """From generated task `after` on, the mix is that of `preset`."""
+
+    after: int = Field(ge=0)
+    preset: str
+
+    @field_validator("preset")
+    @classmethod
+    def _known(cls, preset: str) -> str:
+        return _known_preset(preset)
+
+
+class Workload(SpecModel):
+    """Poisson arrivals of tasks from a mix. Fields of `mix` replace those of the preset.
+
+    With the source `submitted` nothing is generated: tasks come from outside, such as from a trace,
+    and the mix is only what learners are pre-trained on.
+    """
+
+    source: Literal["generated", "submitted"] = Field(
+        default="generated", description="where tasks come from: the generator, or a client"
+    )
+    preset: str = "hpc"
+    arrival_rate: Positive = Field(default=4, description="tasks per second of simulated time")
+    mix: Mix
+    dependencies: Dependencies = Dependencies()
+    drift: tuple[Drift, ...] = ()
+
+    @field_validator("preset")
+    @classmethod
+    def _known(cls, preset: str) -> str:
+        return _known_preset(preset)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_preset(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        name = data.get("preset", "hpc")
+        # A wrong name is the field's own validator's to report: it says which ones exist.
+        preset = PRESETS[name if isinstance(name, str) and name in PRESETS else "hpc"]
+        mix = {} if data.get("mix") is None else data["mix"]
+        mix = {**preset, **mix} if isinstance(mix, dict) else mix
+        return {**data, "mix": mix}
+
+    @field_validator("drift")
+    @classmethod
+    def _in_order(cls, drift: tuple[Drift, ...]) -> tuple[Drift, ...]:
+        starts = [step.after for step in drift]
+        if starts != sorted(set(starts)):
+            raise ValueError("steps must be in rising order of `after`")
+        return drift
+
+
+class RunSpec(SpecModel):
+    """One simulation."""
+
+    name: str = Field(default="", max_length=100, description="a label")
+    seed: int = Field(default=42, ge=0, lt=2**63)
+    tasks: int | None = Field(
+        default=None, ge=1, le=10**12, description="how many tasks to generate; none: endless"
+    )
+    pace: float | Literal["max"] = Field(
+        default=20.0, description="tasks per second of wall time, or `max`"
+    )
+    schedulers: tuple[str, ...] = Field(
+        default=(), description="names; empty: every scheduler that is deployed"
+    )
+    cluster: Cluster = Cluster()
+    physics: Physics = Physics()
+    oracle: Oracle = Oracle()
+    learning: Learning = Learning()
+    workload: Workload = Field(default_factory=lambda: Workload.model_validate({}))
+
+    @property
+    def submitted(self) -> bool:
+        return self.workload.source == "submitted"
+
+    @model_validator(mode="after")
+    def _submitted_tasks_end_by_themselves(self) -> RunSpec:
+        if self.submitted and self.tasks is not None:
+            raise ValueError("tasks that are submitted cannot be counted before: leave `tasks` out")
+        return self
+
+    @field_validator("pace", mode="before")
+    @classmethod
+    def _pace(cls, pace: Any) -> Any:
+        if pace == "max":
+            return pace
+        try:
+            rate = 0.0 if isinstance(pace, bool) else float(pace)
+        except (TypeError, ValueError):
+            rate = 0.0
+        if not 0 < rate < 1e9:
+            raise ValueError("must be a number of tasks per second above 0, or max")
+        return rate
+
+    @field_validator("schedulers")
+    @classmethod
+    def _names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(names)) != len(names):
+            raise ValueError("a scheduler is named twice")
+        for name in names:
+            check_scheduler_name(name)
+        return names
+
+    @classmethod
+    def parse(cls, data: Any) -> RunSpec:
+        """Validate plain data; a SpecError names every field that is wrong."""
+        if data is None:
+            data = {}
+        if not isinstance(data, dict):
+            raise SpecError([f"a run spec is a mapping of fields, not {type(data).__name__}"])
+        try:
+            return cls.model_validate(data)
+        except ValidationError as error:
+            raise SpecError(explain(error, cls, "spec")) from None
+
+    @classmethod
+    def load(cls, path: Path) -> RunSpec:
+        """Read a spec from a YAML or JSON file."""
+        return cls.parse(read_mapping(path))
+
+
+def read_mapping(path: Path) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError([f"{path}: cannot be read: {error}"]) from None
+    try:
+        return json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        kind = "JSON" if path.suffix == ".json" else "YAML"
+        raise SpecError([f"{path}: not valid {kind}: {error}"]) from None
+
+
+def check_scheduler_name(name: str) -> str:
+    if not re.fullmatch(SCHEDULER_NAME, name):
+        raise ValueError(
+            f"{name!r} is no scheduler name: lower-case letters, digits and _, "
+            "a letter first, at most 32"
+        )
+    return name
+
+
+def _known_preset(preset: str) -> str:
+    if preset not in PRESETS:
+        raise ValueError(f"unknown preset {preset!r}; allowed: {', '.join(PRESETS)}")
+    return preset

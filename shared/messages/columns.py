@@ -1,0 +1,100 @@
+"""The columns of tasks, decisions, results and standings, declared once.
+
+Arrow schemas, ClickHouse tables and migrations, HTTP models and the dashboard's types are derived
+from these lists. A new column is one line here, and the code that computes its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pydantic import Field
+
+from shared.messages.standing import Standing
+
+FLOAT, INT, TEXT, FLAG = pa.float64(), pa.int64(), pa.string(), pa.bool_()
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+
+def list_of(item: pa.DataType) -> pa.DataType:
+    return pa.list_(pa.field("item", item, nullable=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    type: pa.DataType
+    description: str = ""
+    low_cardinality: bool = False  # ClickHouse stores few different strings as numbers
+    nullable: bool = False
+    # A column that was added later: the schema version that adds it to ClickHouse, and its value
+    # in messages and rows that were written before.
+    since: int = 1
+    default: Any = None
+
+
+TASK = (
+    Column("task_id", INT, "number of the task in its run, from 0"),
+    Column("size", FLOAT, "amount of work"),
+    Column("compute_intensity", FLOAT, "0 (memory bound) to 1 (compute bound)"),
+    Column("memory_required", FLOAT, "MB"),
+    Column("arrival_time", FLOAT, "seconds of simulated time"),
+    Column("dependencies", list_of(INT), "ids of the tasks that must finish first"),
+)
+DECISION = (
+    Column("gpu_fraction", FLOAT, "share that the scheduler chose for a GPU, 0 to 1"),
+    Column("gpu", pa.int16(), "index of that GPU"),
+    Column("model_version", pa.int32(), "of the model that decided; 0: no model"),
+    Column("explored", FLAG, "whether the decision was a random exploration"),
+    Column("probability", FLOAT, "with which this choice was made"),
+)
+RESULT = (
+    Column("time", FLOAT, "execution time, seconds"),
+    Column("wait", FLOAT, "seconds in queues"),
+    Column("turnaround", FLOAT, "arrival to finish, seconds"),
+    Column("energy", FLOAT, "joules"),
+    Column("cost", FLOAT, "dollars, by the cost model of the run"),
+    Column("cost_cloud", FLOAT, "dollars, by rented device time"),
+    Column("cost_electricity", FLOAT, "dollars, by energy"),
+    Column("gpu_time", FLOAT, "seconds of work on the GPU"),
+    Column("cpu_time", FLOAT, "seconds of work on the CPU"),
+    Column("gpu_start", FLOAT, "when the GPU part started, simulated seconds"),
+    Column("cpu_start", FLOAT, "when the CPU part started, simulated seconds"),
+    Column("finish", FLOAT, "when the task finished, simulated seconds"),
+    Column("status", TEXT, "ok or failed", low_cardinality=True),
+)
+
+_STANDING_TYPES: dict[Any, pa.DataType] = {
+    int: pa.uint64(),
+    float: FLOAT,
+    list[float]: list_of(FLOAT),
+}
+STANDING = tuple(
+    Column(name, _STANDING_TYPES[field.annotation], field.description or "")
+    for name, field in Standing.model_fields.items()
+)
+
+_PYTHON_TYPES = {
+    FLOAT: float,
+    INT: int,
+    pa.int16(): int,
+    pa.int32(): int,
+    TEXT: str,
+    FLAG: bool,
+    list_of(INT): list[int],
+}
+
+
+def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
+    return pa.schema([pa.field(c.name, c.type, nullable=c.nullable) for c in columns])
+
+
+def pydantic_fields(columns: Iterable[Column]) -> dict[str, Any]:
+    """Field definitions for `pydantic.create_model`."""
+    return {
+        column.name: (_PYTHON_TYPES[column.type], Field(description=column.description))
+        for column in columns
+    }

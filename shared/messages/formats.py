@@ -1,0 +1,53 @@
+"""Format versions of messages, one for each kind.
+
+Every message carries its format version. A new field does not raise it: readers ignore fields that
+they do not know, and a field that an older message lacks has a default. The version is raised when
+an older program would misread the message; such a program rejects it and says why. A field of the
+RunSpec that changes what a run computes is such a case.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, ValidationError
+
+Kind = Literal["batch", "run", "event", "model"]
+
+FORMATS: dict[Kind, int] = {"batch": 1, "run": 1, "event": 1, "model": 1}
+
+
+def too_new(kind: Kind, number: int) -> str | None:
+    """Why a message of this format cannot be read; None if it can."""
+    if number <= FORMATS[kind]:
+        return None
+    known = FORMATS[kind]
+    return f"{kind} format {number} is newer than the {known} that this version reads: upgrade it"
+
+
+def problem(error: ValidationError) -> str:
+    """What is wrong with a message, in one line: its format if that is too new, else the first
+    problem."""
+    problems = {
+        ".".join(map(str, each["loc"])): str(each["msg"]).removeprefix("Value error, ")
+        for each in error.errors()
+    }
+    if "message_format" in problems:
+        return problems["message_format"]
+    field, text = next(iter(problems.items()))
+    return f"{field}: {text}" if field else text
+
+
+def _readable(kind: Kind) -> AfterValidator:
+    def check(number: int) -> int:
+        if reason := too_new(kind, number):
+            raise ValueError(reason)
+        return number
+
+    return AfterValidator(check)
+
+
+# The field `message_format` of JSON messages; the earliest messages have none.
+RunFormat = Annotated[int, _readable("run")]
+EventFormat = Annotated[int, _readable("event")]
+ModelFormat = Annotated[int, _readable("model")]

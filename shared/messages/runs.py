@@ -1,0 +1,62 @@
+"""The record of a run: its spec and its state, as the run book stores it."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from shared.domain.spec import RunSpec
+from shared.errors import Unreadable
+from shared.messages.formats import FORMATS, RunFormat, problem
+
+
+class RunState(StrEnum):
+    RUNNING = "running"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+    COMPLETED = "completed"
+
+
+ACTIVE = {RunState.RUNNING, RunState.PAUSED}
+
+# The states from which a run may change to each state.
+MOVES: dict[RunState, set[RunState]] = {
+    RunState.PAUSED: {RunState.RUNNING},
+    RunState.RUNNING: {RunState.PAUSED},
+    RunState.STOPPED: ACTIVE,
+    RunState.COMPLETED: ACTIVE,
+}
+
+
+class RunRecord(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    run: str
+    spec: RunSpec
+    state: RunState
+    created_at: float
+    updated_at: float
+    message_format: RunFormat = FORMATS["run"]
+
+    @property
+    def active(self) -> bool:
+        return self.state in ACTIVE
+
+
+def new_run_id() -> str:
+    """Sorts by time within a year; short enough to type."""
+    return datetime.now(UTC).strftime("%m%d-%H%M%S-") + secrets.token_hex(2)
+
+
+def read_run_record(body: bytes, run: str) -> RunRecord:
+    """Fields that a newer version added are ignored here, unlike in a spec that a user wrote."""
+    try:
+        record = RunRecord.model_validate_json(body, extra="ignore")
+    except ValidationError as error:
+        raise Unreadable(f"not a readable run record: {problem(error)}") from None
+    if record.run != run:
+        raise Unreadable(f"the record of another run, {record.run}")
+    return record

@@ -1,0 +1,70 @@
+"""The name of every subject, stream, durable consumer and bucket on the bus."""
+
+from __future__ import annotations
+
+import re
+
+TASKS, DECISIONS, RESULTS = "TASKS", "DECISIONS", "RESULTS"
+MODELS, EVENTS, REJECTED = "MODELS", "EVENTS", "REJECTED"
+
+RUNS_BUCKET = "runs"
+RUNS_STREAM = f"KV_{RUNS_BUCKET}"
+RUNS_SUBJECTS = f"$KV.{RUNS_BUCKET}.*"
+
+ROLL_CALL = "arena.rollcall"
+PRESENT = "arena.present"  # prefix of the reply subjects of a roll call
+ROLLBACK = "arena.rollback"
+
+RUN_ID = re.compile(r"^[a-z0-9][a-z0-9-]{0,63}$")
+
+
+def tasks(run: str) -> str:
+    return f"tasks.{run}"
+
+
+def decisions(run: str, scheduler: str) -> str:
+    return f"decisions.{run}.{scheduler}"
+
+
+def results(run: str, scheduler: str) -> str:
+    return f"results.{run}.{scheduler}"
+
+
+def model(run: str, name: str) -> str:
+    return f"models.{run}.{name}"
+
+
+def first_model(run: str, name: str) -> str:
+    """A second copy of version 1, which newer versions never replace."""
+    return f"models.{run}.{name}-first"
+
+
+def event(kind: str) -> str:
+    return f"events.{kind}"
+
+
+def rejected(service: str) -> str:
+    return f"rejected.{service}"
+
+
+def scheduler_durable(scheduler: str) -> str:
+    """On TASKS: shared by all workers of a scheduler."""
+    return f"scheduler-{scheduler}"
+
+
+def simulator_durable(scheduler: str) -> str:
+    """On DECISIONS: shared by the simulators; one of them serves a scheduler at a time."""
+    return f"simulator-{scheduler}"
+
+
+def trainer_durable(learner: str) -> str:
+    """On RESULTS."""
+    return f"trainer-{learner}"
+
+
+RECORDER_DURABLE = "recorder"  # on TASKS, RESULTS, EVENTS and the runs bucket
+
+
+def inbox(user: str) -> str:
+    """The prefix of a user's reply subjects; other users may not subscribe there."""
+    return f"_INBOX.{user}" if user else "_INBOX"

@@ -1,0 +1,178 @@
+"""The numbers and verdicts of a report: known outcomes in, the right conclusions out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.lab.reports.results import Results, compute_results
+from services.lab.reports.study import read
+from services.lab.reports.summary import summarize
+from tests.unit.lab.reports.synthetic import REFERENCE, SIX, Synthetic, declare, oracle_time
+
+
+def results_of(folder: Path, synthetic: Synthetic) -> tuple[Results, str]:
+    study = read(synthetic.write(folder))
+    results = compute_results(study)
+    return results, "\n".join(summarize(study, results))
+
+
+def test_the_fastest_and_by_how_much(tmp_path: Path) -> None:
+    results, summary = results_of(tmp_path, Synthetic(declare(), noise=0.001))
+    # Means of (100 + 3 seed) * 1.4 over seeds 1 to 5: 109 * 1.4 = 152.6; next 1.6 / 1.4.
+    greedy = results.variants[0].schedulers["greedy"]
+    assert greedy.mean("total_time") == pytest.approx(152.6, rel=0.002)
+    assert greedy.over_oracle is not None
+    assert greedy.over_oracle.mean == pytest.approx(1.4, rel=0.002)
+    assert greedy.regret is not None
+    assert greedy.regret.mean == pytest.approx(0.4 * 109, rel=0.01)
+    assert "greedy, 153 s" in summary
+    assert "Next: rl_agent, 1.14" in summary
+
+
+def test_makespans_are_multiples_of_the_bounds(tmp_path: Path) -> None:
+    # bound * (1.2 + 0.3 factor), and an arrival bound of 1.15 times the bound.
+    results, _ = results_of(tmp_path, Synthetic(declare(), noise=0.0))
+    slowest = results.variants[0].schedulers["frozen_forest"]
+    assert slowest.over_bound is not None
+    assert slowest.over_bound.mean == pytest.approx(1.2 + 0.3 * 9.5)
+    assert slowest.over_arrival_bound is not None
+    assert slowest.over_arrival_bound.mean == pytest.approx((1.2 + 0.3 * 9.5) / 1.15)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_equal_schedulers_are_not_distinguished(tmp_path: Path, noise: float) -> None:
+    equal = Synthetic(declare(), {"oracle": 1.0, "greedy": 1.4, "random": 1.4}, noise=noise)
+    results, summary = results_of(tmp_path, equal)
+    test = results.variants[0].test("total_time", "greedy", "random")
+    assert test is not None
+    assert not test.significant
+    assert test.identical == (noise == 0)
+    assert "not distinguished from" in summary
+
+
+def test_two_noisy_seeds_prove_nothing(tmp_path: Path) -> None:
+    factors = {"oracle": 1.0, "greedy": 1.3, "random": 1.5}
+    results, _ = results_of(tmp_path, Synthetic(declare(seeds=(1, 2)), factors, noise=0.3))
+    assert not any(test.significant for _, test in results.tests)
+
+
+def test_one_seed_gives_no_interval_and_no_test(tmp_path: Path) -> None:
+    results, summary = results_of(tmp_path, Synthetic(declare(seeds=(3,))))
+    assert summary.startswith("One seed only")
+    assert "[" not in summary
+    assert "p = " not in summary
+    assert "p < " not in summary
+    total = results.variants[0].schedulers["oracle"].figures["total_time"]
+    assert (total.mean, total.low) == (oracle_time(3), None)
+
+
+def test_without_an_oracle_nothing_is_measured_against_it(tmp_path: Path) -> None:
+    without = {name: factor for name, factor in SIX.items() if name != "oracle"}
+    results, summary = results_of(tmp_path, Synthetic(declare(judge_from=1000), without))
+    assert results.variants[0].schedulers["greedy"].over_oracle is None
+    assert "times the Oracle's" not in summary
+
+
+def test_failed_tasks_are_counted_in_the_summary(tmp_path: Path) -> None:
+    _, summary = results_of(tmp_path, Synthetic(declare(judge_from=1500), failed={"greedy": 25}))
+    assert "greedy 125 of 2,500 (5.00 %)" in summary  # 25 of 500, five seeds
+
+
+def test_the_order_of_the_reference_is_compared_with_ours(tmp_path: Path) -> None:
+    same = Synthetic(declare(reference=REFERENCE), noise=0.002)
+    assert results_of(tmp_path / "a", same)[0].references[0][1].swapped == []
+    swapped = Synthetic(declare(reference=REFERENCE), {**SIX, "rl_agent": 1.2}, noise=0.002)
+    results, summary = results_of(tmp_path / "b", swapped)
+    assert results.references[0][1].swapped == [("greedy", "rl_agent")]
+    assert "rl_agent is faster than greedy here." in summary
+    fewer = {name: factor for name, factor in SIX.items() if name != "random"}
+    results, _ = results_of(tmp_path / "c", Synthetic(declare(reference=REFERENCE), fewer))
+    assert results.references[0][1].missing == ["random"]
+
+
+RATIO = {"ratio": ("frozen_forest", "rl_agent"), "at_least": 6}
+LESS = {"ratio": ("rl_agent", "round_robin"), "at_most": 0.5}
+RECOVERED = {"recovered": "hybrid_ml", "within_tasks": 100}
+ORDER = {"order": ("greedy", "rl_agent", "random")}
+
+
+@pytest.mark.parametrize(
+    ("claim", "changes", "noise", "verdict", "measured"),
+    [
+        (RATIO, {"frozen_forest": 14.0}, 0.01, "holds", "8."),
+        (RATIO, {"frozen_forest": 11.5}, 0.1, "undecided", ""),
+        (RATIO, {"frozen_forest": 4.0}, 0.01, "does not hold", "2."),
+        (LESS, {}, 0.01, "holds", "0.3"),
+        (LESS, {"rl_agent": 3.0}, 0.01, "does not hold", "0.6"),
+        (ORDER, {}, 0.001, "holds", ""),
+        (ORDER, {"greedy": 2.0}, 0.001, "does not hold", "rl_agent is faster than greedy"),
+        (ORDER, {"greedy": 1.6}, 0.1, "undecided", "not distinguished: greedy and rl_agent"),
+        ({"ratio": ("nobody", "greedy"), "at_most": 1}, {}, 0.1, "undecided", "nobody did not run"),
+    ],
+)
+def test_a_claim_is_judged_with_its_interval(
+    tmp_path: Path,
+    claim: dict[str, Any],
+    changes: dict[str, float],
+    noise: float,
+    verdict: str,
+    measured: str,
+) -> None:
+    synthetic = Synthetic(declare(claims=[claim]), {**SIX, **changes}, noise=noise)
+    results, summary = results_of(tmp_path, synthetic)
+    judged = results.claims[0]
+    assert judged.verdict == verdict
+    assert judged.measured.startswith(measured)
+    assert f"{verdict}: {judged.claim} ({judged.measured})" in summary
+
+
+@pytest.mark.parametrize(
+    ("after", "verdict"), [(48, "holds"), (148, "does not hold"), (None, "does not hold")]
+)
+def test_a_claimed_recovery_is_judged(tmp_path: Path, after: int | None, verdict: str) -> None:
+    synthetic = Synthetic(
+        declare(judge_from=1000, claims=[RECOVERED]),
+        {**SIX, "hybrid_ml": 2.0},
+        recovered={"hybrid_ml": after},
+    )
+    results, _ = results_of(tmp_path, synthetic)
+    assert results.claims[0].verdict == verdict
+
+
+def test_one_seed_decides_no_claim(tmp_path: Path) -> None:
+    results, _ = results_of(tmp_path, Synthetic(declare(seeds=(3,), claims=[LESS])))
+    assert results.claims[0].verdict == "undecided"
+
+
+def test_a_sweep_is_tested_from_end_to_end(tmp_path: Path) -> None:
+    def factors(variant: str) -> dict[str, float]:
+        return {"oracle": 1.0, "greedy": 1.4, "rl_agent": 1.5 * (1 + int(variant[1:]))}
+
+    variants = {f"w{i}": {"label": f"weight {i}", "value": i} for i in range(3)}
+    swept = Synthetic(
+        declare(variants=variants, axis="weight"), factors, energy=lambda variant, name: 40.0
+    )
+    results, summary = results_of(tmp_path, swept)
+    # 4.5 over 1.5, the same noise at both ends: exactly 3 times, and the cost with it.
+    for figure in ("total_time", "total_cost"):
+        assert results.sweep[figure]["rl_agent"].ratio.mean == pytest.approx(3)
+        assert results.sweep[figure]["rl_agent"].significant
+        assert not results.sweep[figure]["greedy"].significant
+    assert not results.sweep["total_energy"]["rl_agent"].significant
+    assert "Least total time, the Oracle left out: greedy in every variant." in summary
+
+
+def test_declared_tests_are_corrected_over_all_of_them(tmp_path: Path) -> None:
+    chosen = declare(compare=("rl_agent", "greedy"))
+    results, _ = results_of(tmp_path / "a", Synthetic(chosen, noise=0.02))
+    # Two against the five others each; their own pair is tested once.
+    assert len(results.tests) == 9
+    p = sorted(test.p or 0.0 for _, test in results.tests)
+    adjusted = sorted(test.p_adjusted or 0.0 for _, test in results.tests)
+    assert adjusted[0] == pytest.approx(min(1.0, 9 * p[0]))
+    default, _ = results_of(tmp_path / "b", Synthetic(declare(), noise=0.02))
+    assert {test.second for _, test in default.tests} == {"greedy"}
+    assert len(default.tests) == 5

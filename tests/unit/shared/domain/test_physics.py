@@ -1,0 +1,319 @@
+"""The price of a decision and the Oracle, worked out by hand and by brute force."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from shared.domain.physics import cpu_seconds, fastest_share, gpu_seconds, price
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Floats, Tasks
+from shared.domain.workload import Cursor, generate
+from tests.unit.shared.domain.discrete_event import Job, Node, cost_of
+
+SPLITS = ("serial", "overlapped")
+MEMORY_POLICIES = ("cpu", "page", "fail")
+RULES = list(product(SPLITS, MEMORY_POLICIES))
+
+
+def task(size: float, intensity: float, memory: float) -> Tasks:
+    return Tasks(
+        task_id=np.array([0]),
+        size=np.array([size], dtype=float),
+        compute_intensity=np.array([intensity], dtype=float),
+        memory_required=np.array([memory], dtype=float),
+        arrival_time=np.zeros(1),
+    )
+
+
+def spec_with(oracle_step: float = 0.05, **physics: Any) -> RunSpec:
+    return RunSpec.parse({"physics": physics, "oracle": {"step": oracle_step}})
+
+
+def priced(tasks: Tasks, share: float, **physics: Any) -> dict[str, Any]:
+    result = price(tasks, np.full(len(tasks), float(share)), spec_with(**physics))
+    return {name: getattr(result, name)[0] for name in result.__slots__}
+
+
+# T = (1000/1000)^1.5 / (0.5 + 0.5) = 1       S = 1 + 3 * 0.5 = 2.5     X = 1600/16000 = 0.1
+# whole on a GPU: 1/2.5 + 0.1 = 0.5
+EASY = task(1000, 0.5, 1600)
+# T = 4^1.5 / (0 + 0.5) = 8/0.5 = 16          S = 1                     X = 16000/16000 = 1
+# whole on a GPU: 16 + 1 = 17; shares over 0.5 need more than 8000 MB
+BULKY = task(4000, 0, 16_000)
+# T = 0.25^1.5 / (1 + 0.5) = 0.125/1.5 = 1/12  S = 4                    X = 4000/16000 = 1/4
+# whole on a GPU: 1/48 + 12/48 = 13/48
+SMALL = task(250, 1, 4000)
+# T = 4^1.5 / 1.5 = 16/3                      S = 4                     X = 1
+# whole on a GPU: 4/3 + 1 = 7/3; shares over 0.5 need more than 8000 MB
+HUNGRY = task(4000, 1, 16_000)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "on_cpu", "on_gpu"),
+    [(EASY, 1, 0.5), (BULKY, 16, 17), (SMALL, 1 / 12, 13 / 48), (HUNGRY, 16 / 3, 7 / 3)],
+)
+def test_a_whole_task_takes_its_base_time_or_the_accelerated_time_and_the_transfer(
+    tasks: Tasks, on_cpu: float, on_gpu: float
+) -> None:
+    assert cpu_seconds(tasks, RunSpec())[0] == pytest.approx(on_cpu, rel=1e-14)
+    assert gpu_seconds(tasks, RunSpec())[0] == pytest.approx(on_gpu, rel=1e-14)
+
+
+def test_half_of_a_task_on_each_side_is_priced_by_hand() -> None:
+    result = priced(EASY, 0.5)
+    assert result["gpu_time"] == pytest.approx(0.25)  # 0.5 * 0.5
+    assert result["cpu_time"] == pytest.approx(0.5)  # 0.5 * 1
+    assert result["time"] == pytest.approx(0.75)
+    assert result["energy"] == pytest.approx(27.5)  # 50 * 0.25 + 30 * 0.5 = 12.5 + 15
+    assert result["cost_cloud"] == pytest.approx(0.000035)  # 0.0001 * 0.25 + 0.00002 * 0.5
+    assert result["cost_electricity"] == pytest.approx(4.125 / 3.6e6)  # 27.5 / 3.6e6 * 0.15
+    assert not result["failed"]
+
+
+def test_overlapped_parts_take_as_long_as_the_longer_one_and_cost_the_same() -> None:
+    result = priced(EASY, 0.5, split="overlapped")
+    assert result["time"] == pytest.approx(0.5)  # max(0.25, 0.5)
+    assert result["energy"] == pytest.approx(27.5)
+    assert priced(EASY, 0.8, split="overlapped")["time"] == pytest.approx(0.4)  # max(0.4, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "share", "gpu_time", "cpu_time"),
+    [
+        (EASY, 0, 0, 1),
+        (EASY, 1, 0.5, 0),
+        (EASY, 0.2, 0.1, 0.8),
+        (BULKY, 0.25, 4.25, 12),  # 0.25 * 17, 0.75 * 16; 4000 MB fit
+        (SMALL, 1, 13 / 48, 0),
+        (SMALL, 0, 0, 1 / 12),
+        (HUNGRY, 0.5, 7 / 6, 8 / 3),  # 8000 MB just fit
+    ],
+)
+@pytest.mark.parametrize(("split", "policy"), RULES)
+def test_parts_that_fit_cost_the_same_under_every_memory_policy(
+    tasks: Tasks, share: float, gpu_time: float, cpu_time: float, split: str, policy: str
+) -> None:
+    result = priced(tasks, share, split=split, memory_policy=policy)
+    assert result["gpu_time"] == pytest.approx(gpu_time, rel=1e-14)
+    assert result["cpu_time"] == pytest.approx(cpu_time, rel=1e-14)
+    expected = gpu_time + cpu_time if split == "serial" else max(gpu_time, cpu_time)
+    assert result["time"] == pytest.approx(expected, rel=1e-14)
+    assert result["energy"] == pytest.approx(50 * gpu_time + 30 * cpu_time, rel=1e-14)
+    assert not result["failed"]
+
+
+def test_a_task_too_big_for_the_gpu_runs_whole_on_the_cpu() -> None:
+    # 0.75 * 16000 = 12000 MB do not fit: T = 16 on the CPU, 30 W * 16 s = 480 J
+    result = priced(BULKY, 0.75, memory_policy="cpu")
+    assert (result["gpu_time"], result["cpu_time"], result["time"]) == (0, 16, 16)
+    assert result["energy"] == 480
+    assert result["cost_cloud"] == pytest.approx(0.00032)
+    assert not result["failed"]
+
+
+def test_paging_pays_the_transfer_of_the_overflow_twice() -> None:
+    # 12000 - 8000 = 4000 MB overflow, 0.25 s more: g = 0.75 * 17 + 0.25 = 13, c = 0.25 * 16 = 4
+    result = priced(BULKY, 0.75, memory_policy="page")
+    assert (result["gpu_time"], result["cpu_time"], result["time"]) == (13, 4, 17)
+    assert result["energy"] == 770  # 650 + 120
+    overlapped = priced(BULKY, 0.75, memory_policy="page", split="overlapped")
+    assert overlapped["time"] == 13
+
+
+def test_a_failed_task_ran_nowhere_and_costs_nothing() -> None:
+    result = priced(BULKY, 0.75, memory_policy="fail")
+    assert result.pop("failed")
+    assert set(result.values()) == {0.0}
+
+
+def test_a_part_that_fills_the_memory_exactly_fits() -> None:
+    assert priced(BULKY, 0.5)["gpu_time"] == 8.5  # 0.5 * 17
+    assert not priced(BULKY, 0.5, memory_policy="fail")["failed"]
+    assert priced(BULKY, np.nextafter(0.5, 1), memory_policy="fail")["failed"]
+
+
+def test_the_spec_says_which_cost_is_called_cost() -> None:
+    assert priced(EASY, 0.5, cost_model="cloud")["cost"] == pytest.approx(0.000035)
+    electricity = priced(EASY, 0.5, cost_model="electricity")
+    assert electricity["cost"] == pytest.approx(4.125 / 3.6e6)
+    assert electricity["cost_cloud"] == pytest.approx(0.000035)
+
+
+def test_every_constant_of_the_physics_is_a_setting() -> None:
+    # T = (800/200)^2 / (0.5 + 1.5) = 16/2 = 8; S = 1 + 2 * 0.5 = 2; X = 300/100 = 3; whole: 7
+    # half: g = 3.5, c = 4; energy 10 * 3.5 + 5 * 4 = 55; cloud 2 * 3.5 + 1 * 4 = 11
+    # electricity: 55 / 3.6e6 * 7200 = 0.11
+    result = priced(
+        task(800, 0.5, 300),
+        0.5,
+        size_unit=200,
+        size_exponent=2,
+        intensity_offset=1.5,
+        speedup_slope=2,
+        bandwidth_mb_s=100,
+        gpu_watts=10,
+        cpu_watts=5,
+        gpu_dollars_per_s=2,
+        cpu_dollars_per_s=1,
+        dollars_per_kwh=7200,
+    )
+    assert result["gpu_time"] == pytest.approx(3.5)
+    assert result["cpu_time"] == pytest.approx(4)
+    assert result["energy"] == pytest.approx(55)
+    assert result["cost_cloud"] == pytest.approx(11)
+    assert result["cost_electricity"] == pytest.approx(0.11)
+
+
+def test_the_size_of_the_gpus_memory_is_a_setting() -> None:
+    spec = RunSpec.parse({"cluster": {"gpu_memory_mb": 20_000}})
+    assert price(BULKY, np.ones(1), spec).gpu_time[0] == 17
+    spec = RunSpec.parse({"cluster": {"gpu_memory_mb": 1000}})
+    assert price(EASY, np.ones(1), spec).cpu_time[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("tasks", "split", "policy", "share", "time"),
+    [
+        (EASY, "serial", "cpu", 1, 0.5),
+        (EASY, "overlapped", "cpu", 2 / 3, 1 / 3),  # f/2 = 1 - f
+        (SMALL, "serial", "cpu", 0, 1 / 12),
+        (BULKY, "serial", "cpu", 0, 16),
+        # f = 1 does not fit. Serial: the more the better, up to where memory is full:
+        # 0.5 * 7/3 + 0.5 * 16/3 = 23/6
+        (HUNGRY, "serial", "cpu", 0.5, 23 / 6),
+        (HUNGRY, "serial", "fail", 0.5, 23 / 6),
+        # Paging: 7/3 + 8000/16000 = 17/6, better still
+        (HUNGRY, "serial", "page", 1, 17 / 6),
+        # Level at T / (T + G) = 16/23 > 0.5 does not fit; at 0.5: max(7/6, 8/3)
+        (HUNGRY, "overlapped", "cpu", 0.5, 8 / 3),
+        (HUNGRY, "overlapped", "fail", 0.5, 8 / 3),
+        # Level with paging: 7/3 f + f - 1/2 = 16/3 (1 - f), so f = 35/52 and 17/52 * 16/3
+        (HUNGRY, "overlapped", "page", 35 / 52, 68 / 39),
+    ],
+)
+def test_the_oracle_finds_the_share_worked_out_by_hand(
+    tasks: Tasks, split: str, policy: str, share: float, time: float
+) -> None:
+    spec = spec_with(split=split, memory_policy=policy)
+    found = fastest_share(tasks, spec)
+    assert found[0] == pytest.approx(share, rel=1e-12)
+    assert price(tasks, found, spec).time[0] == pytest.approx(time, rel=1e-12)
+
+
+TASKS = st.tuples(st.floats(1, 20_000), st.floats(0, 1), st.floats(0, 64_000))
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    drawn=TASKS,
+    rival=st.floats(0, 1),
+    split=st.sampled_from(SPLITS),
+    policy=st.sampled_from(MEMORY_POLICIES),
+    step=st.sampled_from([0.05, 0.1]),
+)
+@example(drawn=(4000, 1, 24_000), rival=1 / 3, split="serial", policy="fail", step=0.1)
+def test_no_share_is_faster_than_the_oracles(
+    drawn: tuple[float, float, float], rival: float, split: str, policy: str, step: float
+) -> None:
+    size, intensity, memory = drawn
+    spec = spec_with(oracle_step=step, split=split, memory_policy=policy)
+    share = float(fastest_share(task(size, intensity, memory), spec)[0])
+    node = Node(split=split, memory_policy=policy)
+    oracle = cost_of(Job(0, size, intensity, memory, 0, share, 0), node)
+    other = cost_of(Job(0, size, intensity, memory, 0, rival, 0), node)
+    assert 0 <= share <= 1
+    assert not oracle.failed
+    assert other.failed or oracle.time <= other.time * (1 + 1e-12)
+
+
+def execution_times(tasks: Tasks, share: Floats, split: str, policy: str) -> Floats:
+    """The physics once more, vectorised over tasks and shares; a failure takes forever."""
+    size, intensity, memory = tasks.size, tasks.compute_intensity, tasks.memory_required
+    on_cpu = (size / 1000) ** 1.5 / (intensity + 0.5)
+    too_big = share * memory > 8000
+    if policy == "cpu":
+        share = np.where(too_big, 0, share)
+    gpu = share * (on_cpu / (1 + 3 * intensity) + memory / 16_000)
+    if policy == "page":
+        gpu = gpu + np.where(too_big, share * memory - 8000, 0) / 16_000
+    cpu = (1 - share) * on_cpu
+    time = gpu + cpu if split == "serial" else np.maximum(gpu, cpu)
+    return np.where(too_big, np.inf, time) if policy == "fail" else time
+
+
+def random_tasks(count: int) -> Tasks:
+    random = np.random.default_rng(3)
+    return Tasks(
+        task_id=np.arange(count),
+        size=random.lognormal(6, 1, count),
+        compute_intensity=random.uniform(0, 1, count),
+        memory_required=random.uniform(0, 40_000, count),
+        arrival_time=np.zeros(count),
+    )
+
+
+@pytest.mark.parametrize(("split", "policy"), RULES)
+@pytest.mark.parametrize("step", [0.05, 0.1])
+def test_the_oracle_equals_a_fine_brute_force_search(split: str, policy: str, step: float) -> None:
+    tasks = random_tasks(300)
+    spec = spec_with(oracle_step=step, split=split, memory_policy=policy)
+    found = execution_times(tasks, fastest_share(tasks, spec), split, policy)
+    grid = np.linspace(0, 1, 10_001)[:, None]
+    searched = execution_times(tasks, grid, split, policy).min(axis=0)
+    assert (found <= searched * (1 + 1e-12)).all()
+    # The best of the grid is one grid step from the best of all; no slope is above this.
+    whole = execution_times(tasks, np.zeros(300), "serial", "cpu")
+    slope = 2 * whole + 2 * tasks.memory_required / 16_000
+    assert (searched - found <= slope * 1e-4).all()
+
+
+@pytest.mark.parametrize("step", [0.05, 0.1])
+def test_the_oracle_never_fails_a_task(step: float) -> None:
+    # Enough memories that some shares of a full GPU round up over its memory.
+    tasks = random_tasks(50_000)
+    spec = spec_with(oracle_step=step, memory_policy="fail")
+    share = fastest_share(tasks, spec)
+    assert (share * tasks.memory_required <= 8000).all()
+    assert np.isfinite(execution_times(tasks, share, "serial", "fail")).all()
+
+
+def contest(preset: str, seed: int) -> tuple[Floats, float, float, float]:
+    """The Oracle's shares, and the total times of Oracle, cpu_only and gpu_only."""
+    spec = RunSpec.parse({"seed": seed, "workload": {"preset": preset}})
+    tasks, _ = generate(spec, Cursor(), 20_000)
+    share = fastest_share(tasks, spec)
+    rivals = (share, np.zeros(20_000), np.ones(20_000))
+    totals = [float(execution_times(tasks, rival, "serial", "cpu").sum()) for rival in rivals]
+    return share, *totals
+
+
+SEEDS = [0, 1, 42, 2**40 + 7]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_default_preset_is_a_real_contest(seed: int) -> None:
+    share, oracle, cpu_only, gpu_only = contest(RunSpec().workload.preset, seed)
+    assert 0.3 <= (share > 0).mean() <= 0.8
+    assert cpu_only > 1.1 * oracle
+    assert gpu_only > 1.1 * oracle
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("preset", ["documented", "readme", "gpu_friendly"])
+def test_with_little_memory_the_gpu_wins_nearly_always(preset: str, seed: int) -> None:
+    share, oracle, _, gpu_only = contest(preset, seed)
+    assert (share == 1).mean() > 0.99
+    assert gpu_only < 1.001 * oracle
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_with_low_intensity_and_much_memory_the_cpu_wins_nearly_always(seed: int) -> None:
+    share, oracle, cpu_only, _ = contest("cpu_friendly", seed)
+    assert (share == 0).mean() > 0.99
+    assert cpu_only < 1.001 * oracle
