@@ -50,12 +50,8 @@ def make(settings: Settings) -> tuple[Service, FastAPI]:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        await service.start()
-        await bus.broker.start()
-        await service.after_start()
-        yield
-        await service.stop()
-        await bus.broker.stop()
+        async with service.running():
+            yield
 
     # Its /docs and /redoc work without the internet.
     app = FastAPIOffline(

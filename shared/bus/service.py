@@ -14,7 +14,8 @@ import secrets
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import uvicorn
@@ -103,6 +104,18 @@ class Service:
             problems=problems,
         )
 
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """From the start to the stop; a start that fails is undone."""
+        try:
+            await self.start()
+            await self._retry_until_done(self.bus.broker.start)
+            await self.after_start()
+            yield
+        finally:
+            await self.stop()
+            await self.bus.broker.stop()
+
     async def start(self) -> None:
         await self.bus.connect()
         try:
@@ -167,7 +180,7 @@ class Service:
             """Liveness: does not depend on NATS or ClickHouse."""
             return AsgiResponse(b"", 204)
 
-        return AsgiFastStream(
+        app = AsgiFastStream(
             self.bus.broker,
             asgi_routes=[
                 ("/alive", alive),
@@ -176,11 +189,12 @@ class Service:
                 *(routes or []),
             ],
             asyncapi_path="/asyncapi",
-            on_startup=[self.start],
-            after_startup=[self.after_start],
-            on_shutdown=[self.stop],
             logger=None,
         )
+        # FastStream's own tells uvicorn that the start is done before it starts the subscribers:
+        # if one of them failed, the process would serve /alive for ever and consume nothing.
+        app.start_lifespan_context = self.running  # type: ignore[method-assign,assignment]
+        return app
 
     def listen(self) -> socket.socket:
         """Bind before the start, so that the port is known and a port in use is a clear error."""
