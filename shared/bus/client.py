@@ -103,9 +103,11 @@ class Bus:
             middlewares=[DeadLetterMiddleware(self)],
             decoder=_raw,
             logger=None,
-            error_cb=log_connection_error,
             graceful_timeout=10,
         )
+        # Past FastStream, whose callback raises if the server refuses a client, say while passwords
+        # change: nats-py would stop reconnecting and stay disconnected for ever.
+        self.broker._connection_kwargs["error_cb"] = log_connection_error
         self._rejected = Counter(
             "hybrid_rejected_messages_total",
             "Messages that went to the dead letters",

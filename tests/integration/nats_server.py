@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -87,6 +88,12 @@ class NatsServer:
                 assert self._process.poll() is None, (self._folder / "nats.log").read_text()
                 time.sleep(0.02)
         raise AssertionError("NATS does not start")
+
+    def reload(self, users: str) -> None:
+        """With other users, while it runs."""
+        assert self._process is not None
+        (self._folder / "users.conf").write_text(_with_tester(users))
+        self._process.send_signal(signal.SIGHUP)
 
     def kill(self) -> None:
         """kill -9."""

@@ -17,6 +17,7 @@ from nats.js.api import StorageType
 from nats.js.errors import NotFoundError
 from prometheus_client import CollectorRegistry
 
+from deploy.nats.permissions import users_conf
 from shared.bus import streams
 from shared.bus.client import Bus
 from shared.domain.tasks import Tasks
@@ -26,7 +27,7 @@ from shared.messages.batches import Batch, Envelope
 from shared.messages.events import ServiceReport
 from shared.runtime.settings import Settings
 from tests.integration import nats_server
-from tests.integration.arena import Arena, connect, eventually
+from tests.integration.arena import Arena, as_user, connect, eventually
 from tests.integration.conftest import settings_for
 from tests.integration.nats_server import NatsServer
 from tests.waiting import PATIENCE
@@ -267,6 +268,19 @@ async def test_a_publish_survives_the_death_of_the_server(tmp_path: Path) -> Non
         assert await asyncio.wait_for(publishing, PATIENCE) == 2
         last = await bus.last_message(SUBJECT, subjects.TASKS)
         assert (last.envelope.batch, await held(bus, subjects.TASKS)) == (1, 2)
+        await bus.broker.stop()
+
+
+# nats-py does not close a connection on which it was refused.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+async def test_a_client_that_is_refused_for_a_while_connects_again(tmp_path: Path) -> None:
+    with nats_server.running(tmp_path) as server:
+        bus = await connect(as_user("generator", settings_for(server.url)))
+        server.reload(users_conf().replace("user: generator,", "user: somebody,"))
+        await eventually(lambda: "authentication error" in (tmp_path / "nats.log").read_text())
+        server.reload(users_conf())
+        await eventually(lambda: bus.connected)
+        await bus.publish(SUBJECT, b"x", stream=subjects.TASKS, message_id="1")
         await bus.broker.stop()
 
 
