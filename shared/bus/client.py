@@ -144,6 +144,16 @@ class Bus:
         return client is not None and bool(client.is_connected)
 
     @property
+    def gave_up(self) -> bool:
+        """Whether the client will never connect again: nats-py closes it after some errors of the
+        server, and stops reconnecting after an answer that it cannot parse."""
+        client = self.broker._connection
+        if client is None or client.is_connected:
+            return False
+        reconnecting = client._reconnection_task
+        return reconnecting is None or reconnecting.done()
+
+    @property
     def _max_dead_letter_body(self) -> int:
         """A message of the largest size leaves no space for the headers of a dead letter."""
         client = self.broker._connection

@@ -62,6 +62,7 @@ class Service:
         self._tasks: list[asyncio.Task[None]] = []
         self._started_at = time.time()
         self._port = settings.http_port
+        self._server: uvicorn.Server | None = None
         self._announce_presence()
 
     def _announce_presence(self) -> None:
@@ -87,6 +88,9 @@ class Service:
                 if problem:
                     problems[name] = problem
             self._problems = problems
+            if self.bus.gave_up and self._server is not None:
+                log.error("NATS is lost for good; the process ends, to be started again")
+                self._server.should_exit = True
             await asyncio.sleep(CHECK_SECONDS)
 
     def report(self) -> ServiceReport:
@@ -221,7 +225,7 @@ class Service:
             ssl_keyfile=self.settings.http_tls_key,
             **options,
         )
-        server = uvicorn.Server(config)
-        asyncio.run(server.serve(sockets=[listening]))
-        if not server.started:
+        self._server = uvicorn.Server(config)
+        asyncio.run(self._server.serve(sockets=[listening]))
+        if not self._server.started:
             sys.exit(1)
