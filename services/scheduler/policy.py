@@ -17,9 +17,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from shared.domain.platform import NOWHERE
 from shared.domain.schedulers import BUILT_IN
 from shared.domain.spec import RunSpec, check_scheduler_name
-from shared.domain.tasks import Decisions, Tasks
+from shared.domain.tasks import Decisions, Integers, Tasks
 from shared.errors import ArenaError
 
 
@@ -28,7 +29,8 @@ class PolicyError(ArenaError):
 
 
 class Policy(ABC):
-    """Decides which share of each task runs on a GPU, and on which GPU.
+    """Decides which share of each task runs on an accelerator, on which one, and on which CPU of
+    the same node the rest runs.
 
     Replicas must agree, so a decision may depend on the tasks, the spec and its seed alone: not on
     earlier batches, and not on a random generator of the process.
@@ -38,7 +40,8 @@ class Policy(ABC):
 
     @abstractmethod
     def decide(self, tasks: Tasks, spec: RunSpec) -> Decisions:
-        """One decision per task. Without `gpu`, the GPUs are used in rotation by task id."""
+        """One decision per task. Without `device`, the accelerators are used in rotation by task
+        id; without `cpu`, the CPUs of the accelerator's node."""
 
 
 def check(decisions: Decisions, tasks: Tasks, spec: RunSpec, name: str) -> Decisions:
@@ -49,13 +52,28 @@ def check(decisions: Decisions, tasks: Tasks, spec: RunSpec, name: str) -> Decis
     if not ((share >= 0) & (share <= 1)).all():
         bad = share[~((share >= 0) & (share <= 1))][0]
         raise PolicyError(f"{name}: gpu_fraction must be 0..1, got {bad}")
-    if decisions.gpu is not None:
-        gpu = np.asarray(decisions.gpu)
-        if gpu.shape != (len(tasks),):
-            raise PolicyError(f"{name}: gpu has shape {gpu.shape} for {len(tasks)} tasks")
-        if not ((gpu >= 0) & (gpu < spec.cluster.gpus)).all():
-            raise PolicyError(f"{name}: gpu must be 0..{spec.cluster.gpus - 1}")
+    platform = spec.platform
+    _check_devices("device", decisions.device, platform.accelerators, tasks, name)
+    _check_devices("cpu", decisions.cpu, platform.cpus, tasks, name)
     return decisions
+
+
+def _check_devices(
+    field: str, chosen: object, allowed: Integers, tasks: Tasks, policy: str
+) -> None:
+    if chosen is None:
+        return
+    numbers = np.asarray(chosen)
+    if numbers.shape != (len(tasks),):
+        raise PolicyError(f"{policy}: {field} has shape {numbers.shape} for {len(tasks)} tasks")
+    wrong = (numbers != NOWHERE) & ~np.isin(numbers, allowed)
+    if wrong.any():
+        kind = "an accelerator" if field == "device" else "a CPU"
+        raise PolicyError(
+            f"{policy}: {field} must be the number of {kind} ({allowed[0]}..{allowed[-1]})"
+            if len(allowed)
+            else f"{policy}: {field} {numbers[wrong][0]}: the cluster has no such devices"
+        )
 
 
 def load(reference: str) -> Policy:

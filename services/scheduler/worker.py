@@ -82,6 +82,6 @@ async def decide(batch: Batch, policy: Policy, models: ModelCache | None, spec: 
     else:
         decisions = await models.decide(batch.envelope.run, tasks, spec)
     decisions = check(decisions, tasks, spec, policy.name)
-    rows = batches.decision_rows(batch.rows, tasks, decisions, spec.cluster.gpus)
+    rows = batches.decision_rows(batch.rows, tasks, decisions, spec.platform)
     envelope = replace(batch.envelope, kind="decisions", scheduler=policy.name, state=None)
     return Batch(envelope, rows)

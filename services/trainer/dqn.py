@@ -23,11 +23,13 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.nn import functional
 
-from services.trainer.failure_penalty import with_failure_penalty
+from shared.domain.agent_actions import CPU, AgentActions
 from shared.domain.features import AGENT_FEATURES, Matrix, agent_state
-from shared.domain.physics import Bools, price
+from shared.domain.physics import price
+from shared.domain.platform import Platform
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats, Integers, Tasks
+from shared.domain.times import seconds
 
 STATE_SIZE = len(AGENT_FEATURES)
 
@@ -113,10 +115,9 @@ class Results:
 
     tasks: Tasks
     share: Floats
-    gpu: Integers
+    device: Integers
     time: Floats
     energy: Floats
-    failed: Bools
 
 
 class Dqn:
@@ -127,10 +128,10 @@ class Dqn:
         torch.set_num_threads(1)
         torch.manual_seed(spec.seed % 2**31)
         self.spec = spec
-        self.actions = spec.cluster.gpus + 1
+        self.actions = AgentActions(spec.platform)
         rule = spec.learning.agent
-        self.policy = DuelingNetwork(self.actions, rule.hidden)
-        self.target = DuelingNetwork(self.actions, rule.hidden)
+        self.policy = DuelingNetwork(len(self.actions), rule.hidden)
+        self.target = DuelingNetwork(len(self.actions), rule.hidden)
         self.optimiser = torch.optim.Adam(
             self.policy.parameters(), lr=rule.learning_rate, fused=True
         )
@@ -149,15 +150,18 @@ class Dqn:
         self.scale = float(np.abs(rewards).mean()) or 1.0
 
     def _reward_of_each_action(self, tasks: Tasks) -> list[Floats]:
-        """The rewards that the physics gives, not scaled: the CPU's, then that of each GPU."""
+        """The rewards that expected times give, not scaled, of each action."""
+        times, of_type = seconds(tasks, self.spec), dict[int, Floats]()
         rewards = []
-        for share in (0.0, 1.0):
-            priced = price(tasks, np.full(len(tasks), share), self.spec)
-            rewards.append(self._reward(tasks, priced.time, priced.energy, priced.failed))
-        return [rewards[0]] + [rewards[1]] * (self.actions - 1)
-
-    def _reward(self, tasks: Tasks, time: Floats, energy: Floats, failed: Bools) -> Floats:
-        return reward(*with_failure_penalty(tasks, time, energy, failed, self.spec), self.spec)
+        for action in range(len(self.actions)):
+            kind = -1 if action == CPU else self.actions.kind(action)
+            if kind not in of_type:
+                share = np.full(len(tasks), 0.0 if action == CPU else 1.0)
+                device = self.actions.device(np.full(len(tasks), action), tasks.task_id)
+                priced = price(tasks, share, self.spec, device, times=times)
+                of_type[kind] = reward(priced.time, priced.energy, self.spec)
+            rewards.append(of_type[kind])
+        return rewards
 
     def pretrain(self, tasks: Tasks) -> None:
         """Train offline, on every action of generated tasks with the reward of the physics."""
@@ -180,8 +184,8 @@ class Dqn:
         if not is_action.any():
             return 0.0
         state = agent_state(tasks)[is_action]
-        action = np.where(share > 0, results.gpu + 1, 0).astype(np.int64)[is_action]
-        rewards = self._reward(tasks, results.time, results.energy, results.failed)
+        action = np.where(share > 0, self.actions.action_of(results.device), CPU)[is_action]
+        rewards = reward(results.time, results.energy, self.spec)
         rewards = (rewards / self.scale)[is_action]
         self.replay.add(tasks.task_id[is_action], state, action, rewards)
         rule = self.spec.learning.agent
@@ -265,6 +269,12 @@ class Dqn:
 
 
 def reward(time: Floats, energy: Floats, spec: RunSpec) -> Floats:
-    weight, physics = spec.learning.energy_weight, spec.physics
-    power = max(physics.gpu_watts + physics.cpu_watts, 1e-9)
+    weight, power = spec.learning.energy_weight, max(reference_watts(spec.platform), 1e-9)
     return -((1 - weight) * time + weight * energy / power)
+
+
+def reference_watts(platform: Platform) -> float:
+    """Brings energy to the scale of time: the most that an accelerator and a CPU take together."""
+    accelerator = np.array([each.accelerator for each in platform.types])
+    watts = platform.watts
+    return float(watts[accelerator].max(initial=0.0) + watts[~accelerator].max(initial=0.0))

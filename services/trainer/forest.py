@@ -17,11 +17,11 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from services.trainer.failure_penalty import with_failure_penalty
 from shared.domain.features import forest_features
-from shared.domain.physics import fastest_share, price
+from shared.domain.physics import fastest, price
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats, Tasks, concatenate, take
+from shared.domain.times import seconds
 from shared.messages.forest_model import open_model, predict, shares
 
 # Old enough for every onnxruntime of recent years.
@@ -62,7 +62,7 @@ class ChallengeResult:
 def label(tasks: Tasks, spec: RunSpec) -> LabelledTasks:
     """Generated tasks with the Oracle's shares; their ids become -1."""
     generated = replace(tasks, task_id=np.full(len(tasks), -1))
-    return LabelledTasks(generated, fastest_share(tasks, spec))
+    return LabelledTasks(generated, fastest(tasks, spec, times=seconds(tasks, spec)).gpu_fraction)
 
 
 def fit(labelled: LabelledTasks, spec: RunSpec) -> bytes:
@@ -78,10 +78,10 @@ def fit(labelled: LabelledTasks, spec: RunSpec) -> bytes:
 
 def score_of(model: InferenceSession, labelled: LabelledTasks, spec: RunSpec) -> float:
     """Total execution time over the Oracle's."""
-    priced = price(labelled.tasks, shares(model, labelled.tasks, spec), spec)
-    time, _ = with_failure_penalty(labelled.tasks, priced.time, priced.energy, priced.failed, spec)
-    oracle = price(labelled.tasks, labelled.share, spec)
-    return float(time.sum() / max(oracle.time.sum(), 1e-12))
+    times = seconds(labelled.tasks, spec)
+    priced = price(labelled.tasks, shares(model, labelled.tasks, spec), spec, times=times)
+    oracle = price(labelled.tasks, labelled.share, spec, times=times)
+    return float(priced.time.sum() / max(oracle.time.sum(), 1e-12))
 
 
 def challenge(window: LabelledTasks, champion: bytes | None, spec: RunSpec) -> ChallengeResult:

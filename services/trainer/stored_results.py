@@ -20,12 +20,12 @@ ORACLE_WINDOW = """
 # The range of task ids is that of the results: the agent may lag far behind the newest tasks.
 AGENT_RESULTS = """
     WITH results AS (
-        SELECT task_id, gpu_fraction, gpu, time, energy, status FROM scheduler_results FINAL
+        SELECT task_id, gpu_fraction, device, time, energy FROM scheduler_results FINAL
         WHERE run = {run:String} AND scheduler = {scheduler:String}
         ORDER BY task_id DESC LIMIT {limit:UInt32}
     )
-    SELECT task_id, size, compute_intensity, memory_required, gpu_fraction AS share, gpu, time,
-           energy, status = 'failed' AS failed
+    SELECT task_id, size, compute_intensity, memory_required, gpu_fraction AS share, device, time,
+           energy
     FROM results
     INNER JOIN (
         SELECT task_id, size, compute_intensity, memory_required FROM tasks FINAL
@@ -62,10 +62,9 @@ def agent_results(store: Store, run: str, scheduler: str, limit: int) -> Results
     return Results(
         tasks=tasks_in(rows),
         share=floats_in(rows, "share"),
-        gpu=floats_in(rows, "gpu").astype(np.int64),
+        device=floats_in(rows, "device").astype(np.int64),
         time=floats_in(rows, "time"),
         energy=floats_in(rows, "energy"),
-        failed=floats_in(rows, "failed") > 0,
     )
 
 

@@ -260,10 +260,9 @@ class AgentTraining(TrainingLoop):
             Results(
                 tasks=batches.tasks_of(rows),
                 share=batches.column(rows, "gpu_fraction"),
-                gpu=batches.column(rows, "gpu"),
+                device=batches.column(rows, "device"),
                 time=batches.column(rows, "time"),
                 energy=batches.column(rows, "energy"),
-                failed=batches.column(rows, "status") == "failed",
             )
         )
         self._steps_due = min(self._steps_due + steps, MAX_STEPS_DUE)

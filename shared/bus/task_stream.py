@@ -52,12 +52,14 @@ def cursor_of(envelope: Envelope) -> Cursor:
             generated=int(fields["generated"]),
             next_task=int(fields["next_task"]),
             clock=float(fields["clock"]),
-            ended=bool(fields.get("ended", False)),  # missing in messages of older versions
+            # Missing in messages of older versions:
+            ended=bool(fields.get("ended", False)),
+            operational=float(fields.get("operational", 0.0)),
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise Unreadable(f"tasks without a cursor: {error!r}") from None
     in_range = 0 <= cursor.generated <= cursor.next_task < INT64_LIMIT
-    if not (in_range and 0 <= cursor.clock < math.inf):
+    if not (in_range and 0 <= cursor.clock < math.inf and 0 <= cursor.operational < math.inf):
         raise Unreadable("tasks with a cursor that is out of range")
     return cursor
 

@@ -1,23 +1,19 @@
-"""The cluster bound: a floor under the makespan of every scheduler.
+"""The bounds of the makespan: no schedule of these tasks is shorter.
 
 The Oracle is the floor of execution time per task, but it knows nothing of queues. The floor of
-the makespan comes from a relaxation: tasks may be cut freely over all GPUs and all CPUs, nothing
-waits, nothing depends. With shares y on the GPUs, m GPUs and k CPUs it is the linear program
+the makespan comes from a relaxation in which tasks may be cut freely over all device types, nothing
+waits, nothing depends and data is where it is needed (see `relaxation`). It knows the real times.
 
-    least C  with  sum y g <= m C,   sum (1 - y) c <= k C,   0 <= y <= 1
+The memory of accelerators limits what may run there (see `physics.price`):
 
-where g and c are the whole task's seconds on a GPU and on a CPU. One constraint couples the tasks,
-so the best y fills the GPUs in falling order of c/g and cuts at most one task: a sort, no solver.
+- `page`: what does not fit pays its transfer again, beyond the share that fits.
+- `cpu`: no more than what fits.
+- `fail`: a task that fails is charged the time of the slowest type that can run it, wherever it
+  was sent. So what does not fit counts that time, on any type.
 
-The memory policies change what a share may cost (see `physics.price`):
-
-- `cpu`: a share that does not fit runs on the CPU, so at most gpu_memory/M of a task is on a GPU.
-- `page`: what does not fit pays its transfer again. That is a second piece of the same task with
-  a worse ratio; it comes later in the order by itself.
-- `fail`: a share that does not fit ends the task at once, at no cost. A scheduler that lets a task
-  fail has less work than one that runs it, so a task that *may* fail (M above the GPU's memory)
-  counts as 0. If it is known which tasks failed, only those count as 0, the rest are bounded as
-  under `cpu`, and the floor is tighter.
+A task also fails where neither its accelerator nor its CPU can run it, or where it does not fit and
+there is no CPU that can run it. Where that is possible, it counts like `fail`. A task that no type
+can run takes no time. A task that may not be split is limited as a whole.
 """
 
 from __future__ import annotations
@@ -26,24 +22,44 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shared.domain.physics import Bools, Floats, cpu_seconds, fastest_share, gpu_seconds, price
+from shared.domain.physics import fastest, price
+from shared.domain.platform import NOWHERE
+from shared.domain.relaxation import Method, Work, relax
 from shared.domain.spec import RunSpec
-from shared.domain.tasks import Tasks
+from shared.domain.tasks import Bools, Floats, Integers, Tasks, take
+from shared.domain.times import real_seconds
+
+# Up to this number of tasks HiGHS solves the linear program; about forty times for arrivals.
+MOST_SOLVED = 10_000
+MOST_SOLVED_OFTEN = 500
 
 # Each start point of the arrival bound leaves this share of the tasks of the one before.
 _THINNING = 2**-0.5
 
 
-def cluster_bound(tasks: Tasks, spec: RunSpec, failed: Bools | None = None) -> float:
-    """No schedule of these tasks is shorter, from its first start to its last finish (seconds).
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """No schedule is shorter than `value`. The best that this kind of bound can give lies between
+    `value` and `upper`: the difference is what the method left open."""
 
-    Knows neither arrivals nor dependencies. `failed` says which tasks a scheduler let fail; when
-    it is left out, every task that could fail under the policy `fail` counts nothing.
-    """
-    return _relaxed(_pieces(tasks, spec, _dropped(tasks, spec, failed)), spec)
+    value: float  # seconds
+    upper: float
+    method: Method | None  # None: the bound is that of a single task
+
+    @property
+    def gap(self) -> float:
+        """Relative."""
+        return (self.upper - self.value) / self.upper if self.upper > 0 else 0.0
 
 
-def arrival_bound(tasks: Tasks, spec: RunSpec, failed: Bools | None = None) -> float:
+def cluster_bound(tasks: Tasks, spec: RunSpec) -> Bound:
+    """No schedule of these tasks is shorter, from its first start to its last finish. Knows neither
+    arrivals nor dependencies."""
+    relaxed = relax(_work(tasks, spec, real_seconds(tasks, spec)), MOST_SOLVED)
+    return Bound(relaxed.lower, relaxed.upper, relaxed.method)
+
+
+def arrival_bound(tasks: Tasks, spec: RunSpec) -> Bound:
     """No schedule finishes these tasks earlier: seconds from *simulated time 0*, not from the
     first arrival. Subtract the first arrival to hold it against a makespan that starts there.
 
@@ -53,99 +69,99 @@ def arrival_bound(tasks: Tasks, spec: RunSpec, failed: Bools | None = None) -> f
     before its arrival plus its fastest execution.
     """
     if len(tasks) == 0:
-        return 0.0
-    dropped = _dropped(tasks, spec, failed)
-    arrivals = np.sort(tasks.arrival_time)
-    pieces = _pieces(tasks, spec, dropped)
-    best = _last_alone(tasks, spec, dropped)
-    left = len(tasks)
+        return Bound(0.0, 0.0, None)
+    times = real_seconds(tasks, spec)
+    alone = _last_alone(tasks, spec, times)
+    best, upper = Bound(alone, alone, None), alone
+    arrival = tasks.arrival_time[np.isfinite(times).any(axis=1)]
+    work, starts = _work(tasks, spec, times), np.sort(arrival)
+    prices: Floats | None = None
+    left = len(arrival)
     while left > 0:
-        start = float(arrivals[len(tasks) - left])
-        pieces = pieces.arriving_from(start)
-        best = max(best, start + _relaxed(pieces, spec))
+        start = float(starts[len(starts) - left])
+        keep = arrival >= start
+        work, arrival = work.take(keep), arrival[keep]
+        relaxed = relax(work, MOST_SOLVED_OFTEN, prices, enough=best.value - start)
+        prices = relaxed.prices
+        upper = max(upper, start + relaxed.upper)
+        if start + relaxed.lower > best.value:
+            best = Bound(start + relaxed.lower, upper, relaxed.method)
         left = int(left * _THINNING)
-    return best
+    return Bound(best.value, max(upper, best.value), best.method)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pieces:
-    """What may go to a GPU, best ratio first, and what must stay on a CPU."""
-
-    on_gpu: Floats  # seconds
-    on_cpu: Floats
-    arrival: Floats
-    stays: Floats  # seconds on a CPU, in task order
-    stays_arrival: Floats
-
-    def arriving_from(self, start: float) -> _Pieces:
-        movable, fixed = self.arrival >= start, self.stays_arrival >= start
-        return _Pieces(
-            self.on_gpu[movable],
-            self.on_cpu[movable],
-            self.arrival[movable],
-            self.stays[fixed],
-            self.stays_arrival[fixed],
-        )
-
-
-def _dropped(tasks: Tasks, spec: RunSpec, failed: Bools | None) -> Bools:
-    if spec.physics.memory_policy != "fail":
-        return np.zeros(len(tasks), dtype=np.bool_)
-    return tasks.memory_required > spec.cluster.gpu_memory_mb if failed is None else failed
+def _work(tasks: Tasks, spec: RunSpec, times: Floats) -> Work:
+    """The work of the tasks that some type can run."""
+    platform = spec.platform
+    if not (possible := np.isfinite(times).any(axis=1)).all():
+        tasks, times = take(tasks, np.flatnonzero(possible)), times[possible]
+    # A task of width w takes that part of the type's devices; if it has fewer, a failed one all.
+    part = 1.0 / platform.counts
+    if tasks.width is not None:
+        part = np.minimum(tasks.width[:, None] * part, 1.0)
+    seconds = np.ascontiguousarray(times) * part
+    special = _special(tasks, spec, times)
+    cap, beyond = _limits(take(tasks, special), spec, times[special])
+    beyond *= part if tasks.width is None else part[special]
+    never = cap == 0
+    seconds[special] = np.where(never, beyond, seconds[special])
+    cap[never] = 1.0
+    limited = (cap < 1).any(axis=1)
+    return Work(seconds, special[limited], cap[limited], beyond[limited])
 
 
-def _pieces(tasks: Tasks, spec: RunSpec, dropped: Bools) -> _Pieces:
-    capacity = spec.cluster.gpu_memory_mb
-    runs = np.where(dropped, 0.0, 1.0)
-    cpu, gpu = cpu_seconds(tasks, spec) * runs, gpu_seconds(tasks, spec) * runs
-    fits = capacity / np.maximum(tasks.memory_required, capacity)
-    over = np.flatnonzero((fits < 1.0) & ~dropped)
-    on_cpu, on_gpu, arrival = cpu * fits, gpu * fits, tasks.arrival_time
-    stays, stays_arrival = np.zeros(0), np.zeros(0)
-    rest = 1.0 - fits[over]
-    if spec.physics.memory_policy == "page":
-        again = tasks.memory_required[over] / spec.physics.bandwidth_mb_s
-        on_cpu = np.concatenate((on_cpu, cpu[over] * rest))
-        on_gpu = np.concatenate((on_gpu, (gpu[over] + again) * rest))
-        arrival = np.concatenate((arrival, arrival[over]))
-    else:
-        stays, stays_arrival = cpu[over] * rest, arrival[over]
-    # A piece that costs a CPU nothing (dropped, or too small for a float) is never worth moving.
-    cost = np.divide(on_gpu, on_cpu, out=np.full(len(on_cpu), np.inf), where=on_cpu > 0)
-    order = np.argsort(cost, kind="stable")
-    return _Pieces(on_gpu[order], on_cpu[order], arrival[order], stays, stays_arrival)
+def _special(tasks: Tasks, spec: RunSpec, times: Floats) -> Integers:
+    """The tasks that do not fit some accelerator, or that some type cannot run."""
+    rooms = [kind.memory_mb for kind in spec.platform.types if kind.accelerator]
+    room = min(rooms, default=np.inf) * (1 if tasks.width is None else tasks.width)
+    return np.flatnonzero((tasks.memory_required > room) | np.isinf(times).any(axis=1))
 
 
-def _relaxed(pieces: _Pieces, spec: RunSpec) -> float:
-    gpus, cpus = spec.cluster.gpus, spec.cluster.cpus
-    # After the first j pieces went to the GPUs: seconds on the GPUs, seconds left on the CPUs.
-    given = np.concatenate(([0.0], np.cumsum(pieces.on_gpu)))
-    # Summed from the end, so that nothing left is exactly 0 and never a rounding error below.
-    left = np.concatenate((np.cumsum(pieces.on_cpu[::-1])[::-1], [0.0])) + pieces.stays.sum()
-    level = np.flatnonzero(cpus * given >= gpus * left)
-    if len(level) == 0:  # what must stay on the CPUs takes longer than all the rest on the GPUs
-        return float(left[-1] / cpus)
-    last = int(level[0]) - 1
-    if last < 0:
-        return 0.0
-    to_level = gpus * left[last] - cpus * given[last]
-    cut = to_level / (cpus * pieces.on_gpu[last] + gpus * pieces.on_cpu[last])
-    return float((given[last] + cut * pieces.on_gpu[last]) / gpus)
+def _limits(tasks: Tasks, spec: RunSpec, times: Floats) -> tuple[Floats, Floats]:
+    """How much of each task fits on each type, and the seconds of a whole task beyond that."""
+    memory, policy = tasks.memory_required, spec.physics.memory_policy
+    runs = np.isfinite(times)
+    slowest = _slowest(times)
+    cap = np.where(runs, 1.0, 0.0)
+    beyond = np.where(_may_fail(spec, runs), slowest, np.inf)[:, None].repeat(cap.shape[1], axis=1)
+    for number, kind in enumerate(spec.platform.types):
+        if not kind.accelerator:
+            continue
+        room = kind.memory_mb * (1 if tasks.width is None else tasks.width)
+        over = memory > room
+        fits, again = np.divide(room, memory, out=np.ones(len(tasks)), where=over), memory
+        if tasks.may_split is not None:
+            fits = np.where(over & ~tasks.may_split, 0.0, fits)
+            again = np.where(tasks.may_split, memory, memory - room)
+        cap[:, number] *= fits
+        if policy == "page":
+            paged = times[:, number] + again / kind.bandwidth_mb_s
+            beyond[:, number] = np.where(runs[:, number], paged, beyond[:, number])
+        elif policy == "fail":
+            beyond[:, number] = np.where(runs[:, number], slowest, beyond[:, number])
+    return cap, beyond
 
 
-def _last_alone(tasks: Tasks, spec: RunSpec, dropped: Bools) -> float:
+def _may_fail(spec: RunSpec, runs: Bools) -> Bools:
+    """Which tasks can be sent to an accelerator without a CPU that can run them instead."""
+    cpus = [number for number, kind in enumerate(spec.platform.types) if not kind.accelerator]
+    if any(host == NOWHERE for _, host, _ in spec.platform.pairs):
+        return np.ones(len(runs), np.bool_)
+    return np.asarray(~runs[:, cpus].all(axis=1))
+
+
+def _slowest(times: Floats) -> Floats:
+    """What a failed task is charged."""
+    return np.asarray(times.max(axis=1, initial=0.0, where=np.isfinite(times)))
+
+
+def _last_alone(tasks: Tasks, spec: RunSpec, times: Floats) -> float:
     """The latest moment at which some task cannot be done even with the cluster to itself."""
-    last = float(tasks.arrival_time.max())
-    # No task takes longer than on a CPU, so the others end before the last arrival.
-    late = np.flatnonzero((tasks.arrival_time + cpu_seconds(tasks, spec) >= last) & ~dropped)
-    if len(late) == 0:
-        return last
-    alone = Tasks(
-        tasks.task_id[late],
-        tasks.size[late],
-        tasks.compute_intensity[late],
-        tasks.memory_required[late],
-        tasks.arrival_time[late],
-    )
-    fastest = price(alone, fastest_share(alone, spec), spec).time
-    return max(last, float((alone.arrival_time + fastest).max()))
+    last, slowest = float(tasks.arrival_time.max()), _slowest(times)
+    # No task takes longer than on the slowest type, so the others end before the last arrival.
+    late = np.flatnonzero(tasks.arrival_time + slowest >= last)
+    alone, times = take(tasks, late), times[late]
+    best = fastest(alone, spec, times=times)
+    time = price(alone, best.gpu_fraction, spec, best.device, best.cpu, times=times).time
+    # Failing takes no time in the network.
+    return max(last, float((alone.arrival_time + np.minimum(time, slowest[late])).max()))

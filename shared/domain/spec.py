@@ -8,42 +8,30 @@ result is configured anywhere else.
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
+    PrivateAttr,
     ValidationError,
     field_validator,
     model_validator,
 )
 
+from shared.domain.cluster_spec import Cluster
+from shared.domain.measured_times import Curve
+from shared.domain.platform import Defaults, Platform, make_platform
+from shared.domain.spec_model import NonNegative, Positive, Share, SpecModel
 from shared.domain.tasks import LARGEST
 from shared.domain.validation_messages import explain
-from shared.domain.workload_presets import PRESETS
+from shared.domain.workload_spec import Workload, check_tasks_can_run
 from shared.errors import SpecError
 
 SCHEDULER_NAME = r"^[a-z][a-z0-9_]{0,31}$"
-
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1)]
-
-
-class SpecModel(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Cluster(SpecModel):
-    """The virtual node that every scheduler gets one of."""
-
-    cpus: int = Field(default=1, ge=1, le=64, description="CPUs, taken in rotation by task id")
-    gpus: int = Field(default=4, ge=1, le=64)
-    gpu_memory_mb: Positive = Field(default=8000, description="memory of each GPU")
 
 
 class Physics(SpecModel):
@@ -58,16 +46,43 @@ class Physics(SpecModel):
     memory_policy: Literal["cpu", "page", "fail"] = Field(
         default="cpu", description="what happens when the GPU's part does not fit its memory"
     )
+    noise: Annotated[float, Field(ge=0, le=10)] | Literal["measured"] = Field(
+        default=0.0,
+        description="relative deviation of real from expected times, or as the table says",
+    )
+    measured: tuple[Curve, ...] = Field(
+        default=(), description="measured task times; left out: the formula"
+    )
+    memory_mb_per_size: NonNegative = Field(
+        default=0,
+        description="memory of generated tasks with measured times; 1e-6 where sizes are bytes",
+    )
     size_unit: Positive = Field(default=1000, description="size that takes 1 s at intensity 0.5")
     size_exponent: Positive = 1.5
     intensity_offset: Positive = 0.5
     speedup_slope: NonNegative = Field(default=3, description="speed-up is 1 + slope * intensity")
     bandwidth_mb_s: Positive = Field(default=16000, description="PCIe gen 3 x16")
+    # Of a GPU and a CPU whose entry in `cluster.devices` does not say it, and of the short form.
     gpu_watts: NonNegative = 50
     cpu_watts: NonNegative = 30
     gpu_dollars_per_s: NonNegative = 0.0001
     cpu_dollars_per_s: NonNegative = 0.00002
     dollars_per_kwh: NonNegative = 0.15
+    slowdown_floor_s: Positive = Field(
+        default=0.01, description="shorter tasks count as this long in their slowdown"
+    )
+
+    def defaults(self, gpu_memory_mb: float) -> dict[bool, Defaults]:
+        """Of accelerators (True) and of CPUs (False)."""
+        gpu = Defaults(
+            gpu_memory_mb,
+            self.bandwidth_mb_s,
+            self.speedup_slope,
+            self.gpu_watts,
+            self.gpu_dollars_per_s,
+        )
+        cpu = Defaults(math.inf, math.inf, 0.0, self.cpu_watts, self.cpu_dollars_per_s)
+        return {True: gpu, False: cpu}
 
 
 class Oracle(SpecModel):
@@ -147,134 +162,6 @@ class Learning(SpecModel):
     agent: Agent = Agent()
 
 
-class LogNormal(SpecModel):
-    kind: Literal["lognormal"]
-    median: Positive
-    sigma: NonNegative
-    high: Positive = Field(default=LARGEST, le=LARGEST, description="values above are cut to this")
-
-
-class Pareto(SpecModel):
-    kind: Literal["pareto"]
-    low: Positive
-    alpha: Positive
-    high: Positive = Field(default=LARGEST, le=LARGEST, description="values above are cut to this")
-
-
-class Uniform(SpecModel):
-    kind: Literal["uniform"]
-    low: NonNegative
-    high: NonNegative = Field(le=LARGEST)
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Uniform:
-        if self.high < self.low:
-            raise ValueError(f"high ({self.high}) must not be below low ({self.low})")
-        return self
-
-
-class Bimodal(SpecModel):
-    """CPU-bound and GPU-bound tasks: two bells, cut to 0..1."""
-
-    kind: Literal["bimodal"]
-    low: Share = 0.2
-    high: Share = 0.8
-    spread: NonNegative = 0.08
-    high_share: Share = Field(default=0.5, description="how many tasks come from the upper bell")
-
-
-class Memory(SpecModel):
-    """MB of a task, loosely tied to its size: value * (size / size_reference) ** size_exponent."""
-
-    values: Annotated[LogNormal | Uniform, Field(discriminator="kind")]
-    size_reference: Positive = 200
-    size_exponent: NonNegative = 0
-
-
-class Mix(SpecModel):
-    """The distributions that one preset names."""
-
-    size: Annotated[LogNormal | Pareto | Uniform, Field(discriminator="kind")]
-    intensity: Annotated[Bimodal | Uniform, Field(discriminator="kind")]
-    memory: Memory
-
-    @field_validator("size")
-    @classmethod
-    def _sizes_above_zero(cls, size: LogNormal | Pareto | Uniform) -> LogNormal | Pareto | Uniform:
-        if isinstance(size, Uniform) and size.low <= 0:
-            raise ValueError("sizes must be above 0: set low > 0")
-        return size
-
-    @field_validator("intensity")
-    @classmethod
-    def _intensity_is_a_share(cls, intensity: Bimodal | Uniform) -> Bimodal | Uniform:
-        if isinstance(intensity, Uniform) and intensity.high > 1:
-            raise ValueError("intensity lies in 0..1: set high <= 1")
-        return intensity
-
-
-class Dependencies(SpecModel):
-    """A random DAG: some tasks wait for a few of the tasks just before them."""
-
-    probability: Share = 0
-    max_parents: int = Field(default=3, ge=1, le=16)
-    window: int = Field(default=64, ge=1, le=256, description="how far back a parent may lie")
-
-
-class Drift(SpecModel):
-    """From generated task `after` on, the mix is that of `preset`."""
-
-    after: int = Field(ge=0)
-    preset: str
-
-    @field_validator("preset")
-    @classmethod
-    def _known(cls, preset: str) -> str:
-        return _known_preset(preset)
-
-
-class Workload(SpecModel):
-    """Poisson arrivals of tasks from a mix. Fields of `mix` replace those of the preset.
-
-    With the source `submitted` nothing is generated: tasks come from outside, such as from a trace,
-    and the mix is only what learners are pre-trained on.
-    """
-
-    source: Literal["generated", "submitted"] = Field(
-        default="generated", description="where tasks come from: the generator, or a client"
-    )
-    preset: str = "hpc"
-    arrival_rate: Positive = Field(default=4, description="tasks per second of simulated time")
-    mix: Mix
-    dependencies: Dependencies = Dependencies()
-    drift: tuple[Drift, ...] = ()
-
-    @field_validator("preset")
-    @classmethod
-    def _known(cls, preset: str) -> str:
-        return _known_preset(preset)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_from_preset(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
-            return data
-        name = data.get("preset", "hpc")
-        # A wrong name is the field's own validator's to report: it says which ones exist.
-        preset = PRESETS[name if isinstance(name, str) and name in PRESETS else "hpc"]
-        mix = {} if data.get("mix") is None else data["mix"]
-        mix = {**preset, **mix} if isinstance(mix, dict) else mix
-        return {**data, "mix": mix}
-
-    @field_validator("drift")
-    @classmethod
-    def _in_order(cls, drift: tuple[Drift, ...]) -> tuple[Drift, ...]:
-        starts = [step.after for step in drift]
-        if starts != sorted(set(starts)):
-            raise ValueError("steps must be in rising order of `after`")
-        return drift
-
-
 class RunSpec(SpecModel):
     """One simulation."""
 
@@ -294,6 +181,47 @@ class RunSpec(SpecModel):
     oracle: Oracle = Oracle()
     learning: Learning = Learning()
     workload: Workload = Field(default_factory=lambda: Workload.model_validate({}))
+    _platform: tuple[Cluster, Physics, Platform] | None = PrivateAttr(default=None)
+
+    @property
+    def platform(self) -> Platform:
+        """The devices, and where task times come from; made once."""
+        made = self._platform
+        # A copy of this spec with another cluster or physics has this one's platform with it.
+        if made is None or made[0] is not self.cluster or made[1] is not self.physics:
+            defaults = self.physics.defaults(self.cluster.gpu_memory_mb)
+            platform = make_platform(self.cluster, defaults, self.physics.measured)
+            made = self._platform = (self.cluster, self.physics, platform)
+        return made[2]
+
+    @model_validator(mode="after")
+    def _curves_are_of_devices(self) -> RunSpec:
+        types = {device.type for device in self.cluster.devices} or {"cpu", "gpu"}
+        known = set()
+        for curve in self.physics.measured:
+            if (curve.kind, curve.type) in known:
+                raise ValueError(
+                    f"physics.measured: {curve.kind} on {curve.type} is given twice; use one curve"
+                )
+            known.add((curve.kind, curve.type))
+            if curve.type not in types:
+                raise ValueError(
+                    f"physics.measured: {curve.kind} was measured on {curve.type}, which is no "
+                    f"device type of the cluster; allowed: {', '.join(sorted(types))}"
+                )
+            largest = max(1.0, self.physics.memory_mb_per_size) * curve.sizes[-1]
+            if largest > LARGEST:
+                raise ValueError(
+                    f"physics.measured: size {curve.sizes[-1]:g} of {curve.kind} is too large: "
+                    f"sizes and MB of tasks are at most {LARGEST:g}; use another unit of size"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _generated_tasks_can_run(self) -> RunSpec:
+        if self.physics.measured or self.workload.kinds or self.workload.widths:
+            check_tasks_can_run(self.workload, self.platform)
+        return self
 
     @property
     def submitted(self) -> bool:
@@ -364,9 +292,3 @@ def check_scheduler_name(name: str) -> str:
             "a letter first, at most 32"
         )
     return name
-
-
-def _known_preset(preset: str) -> str:
-    if preset not in PRESETS:
-        raise ValueError(f"unknown preset {preset!r}; allowed: {', '.join(PRESETS)}")
-    return preset

@@ -11,9 +11,16 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
-# How many tasks back a parent may be: the virtual cluster keeps this many finish times.
+FEATURES = ("size", "compute_intensity", "memory_required")
+# The value of a column that is None.
+USUAL: dict[str, Any] = {"divisible": True, "width": 1, "home": -1}
+
+# How many tasks back a parent may be unless the workload says otherwise.
 DEPENDENCY_WINDOW = 256
+# The most that the workload may say. The cluster remembers a task until its last child is served.
+FARTHEST_PARENT = 1_000_000
 
 # Largest size, MB or arrival time: a larger task would dominate every sum.
 LARGEST = 1e9
@@ -21,41 +28,72 @@ LARGEST = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """Columns of equal length; `parents` has the ids that each task depends on, or is empty when no
-    task of the batch depends on another."""
+    """Columns of equal length. A column of extra facts is None, or empty, when all tasks of the
+    batch have the usual value: no parents, no kind, may be split, one device, no home."""
 
     task_id: Integers
     size: Floats
     compute_intensity: Floats
     memory_required: Floats
     arrival_time: Floats
-    parents: Sequence[Sequence[int]] = ()
+    parents: Sequence[Sequence[int]] = ()  # ids of the tasks that each one depends on
+    kind: Sequence[str] = ()  # which row of a measured table
+    divisible: Bools | None = None  # whether it may be split between an accelerator and a CPU
+    width: Integers | None = None  # how many devices of one type it takes at once
+    home: Integers | None = None  # the node that its data is on; -1: on all of them
+    last_child: Integers | None = None  # id of the last task that may depend on it
 
     def __len__(self) -> int:
         return len(self.task_id)
 
+    @property
+    def may_split(self) -> Bools | None:
+        """None: all may be split."""
+        if self.width is None:
+            return self.divisible
+        alone: Bools = self.width == 1
+        return alone if self.divisible is None else alone & self.divisible
+
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """A policy's decision for each task of a batch. Defaults: the GPUs in rotation by task id, no
-    model, no exploration."""
+    """A policy's decision for each task of a batch. Defaults: the accelerators and the CPUs in
+    rotation by task id, no model, no exploration."""
 
     gpu_fraction: Floats
-    gpu: NDArray[np.integer] | None = None
+    device: NDArray[np.integer] | None = None  # number of the accelerator
+    cpu: NDArray[np.integer] | None = None  # number of the CPU that runs the rest
     model_version: int = 0
     explored: NDArray[np.bool_] | None = None
     probability: Floats | None = None
 
 
-def take(tasks: Tasks, rows: slice) -> Tasks:
-    return Tasks(**{field.name: getattr(tasks, field.name)[rows] for field in fields(Tasks)})
+def take(tasks: Tasks, rows: slice | Integers) -> Tasks:
+    return Tasks(**{field.name: _take(getattr(tasks, field.name), rows) for field in fields(Tasks)})
+
+
+def _take(values: Any, rows: slice | Integers) -> Any:
+    if values is None or len(values) == 0:
+        return values
+    if isinstance(rows, slice) or isinstance(values, np.ndarray):
+        return values[rows]
+    return [values[row] for row in rows]
 
 
 def concatenate(batches: Sequence[Tasks]) -> Tasks:
     """One batch of several, without their parents: learners do not use them."""
-    columns: dict[str, Any] = {
-        field.name: np.concatenate([getattr(batch, field.name) for batch in batches])
-        for field in fields(Tasks)
-        if field.name != "parents"
-    }
+    columns: dict[str, Any] = {}
+    for field in fields(Tasks):
+        values = [getattr(batch, field.name) for batch in batches]
+        if field.name in ("task_id", *FEATURES, "arrival_time"):
+            columns[field.name] = np.concatenate(values)
+        elif field.name in USUAL and any(each is not None for each in values):
+            columns[field.name] = np.concatenate(
+                [
+                    np.full(len(batch), USUAL[field.name]) if each is None else each
+                    for batch, each in zip(batches, values, strict=True)
+                ]
+            )
+    if any(len(batch.kind) for batch in batches):
+        columns["kind"] = [kind for batch in batches for kind in (batch.kind or [""] * len(batch))]
     return Tasks(**columns)

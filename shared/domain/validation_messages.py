@@ -19,18 +19,26 @@ def explain(error: ValidationError, model: type[BaseModel], whole: str) -> list[
     return [_line(problem, model, whole) for problem in error.errors()]
 
 
+def location(problem: Any) -> tuple[int | str, ...]:
+    """Where a problem is; see `problem_at`."""
+    return (*problem["loc"], *problem.get("ctx", {}).get("at", ()))
+
+
 def _line(problem: Any, model: type[BaseModel], whole: str) -> str:
-    path, around = _follow(problem["loc"], model)
+    path, around = _follow(location(problem), model)
     where = ".".join(path) or whole
     if problem["type"] == "extra_forbidden":
         allowed = sorted(_fields(around))
         close = difflib.get_close_matches(path[-1], allowed, n=1)
         hint = f" (did you mean {close[0]}?)" if close else ""
         return f"{where}: unknown key{hint}; allowed: {', '.join(allowed)}"
+    if problem["type"] == "missing":
+        return f"{where}: {problem['msg']}{_meaning(around, path[-1])}"
     value = problem["input"]
     simple = value is None or isinstance(value, str | int | float)
     shown = f" (got {_SHOWN.repr(value)})" if simple else ""
-    return f"{where}: {problem['msg'].removeprefix('Value error, ')}{shown}"
+    message = problem["msg"].removeprefix("Value error, ").replace("valid tuple", "list")
+    return f"{where}: {message}{shown}"
 
 
 def _follow(location: tuple[int | str, ...], model: type[BaseModel]) -> tuple[list[str], Any]:
@@ -43,9 +51,19 @@ def _follow(location: tuple[int | str, ...], model: type[BaseModel]) -> tuple[li
         if (tagged := _tagged_model(here, part)) is not None:
             here = tagged
             continue
+        if isinstance(part, str) and _is_choice_of_values(here):
+            continue
         path.append(str(part))
         around, here = here, _inside(here, part)
     return path, around
+
+
+def _is_choice_of_values(kind: Any) -> bool:
+    """Such as a number or a word. The location then has the name of the choice, which is no key."""
+    choices = _choices(kind)
+    return len(choices) > 1 and not any(
+        _is_model(each) or get_origin(each) is dict for each in choices
+    )
 
 
 def _tagged_model(kind: Any, part: int | str) -> Any:
@@ -69,6 +87,15 @@ def _inside(kind: Any, part: int | str) -> Any:
         if isinstance(part, int) and get_args(choice):
             return get_args(choice)[0]
     return None
+
+
+def _meaning(kind: Any, key: str) -> str:
+    """The description of a field, if it has one."""
+    for choice in _choices(kind):
+        if _is_model(choice) and key in choice.model_fields:
+            described = choice.model_fields[key].description
+            return f": {described}" if described else ""
+    return ""
 
 
 def _fields(kind: Any) -> dict[str, Any]:

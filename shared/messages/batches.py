@@ -13,8 +13,19 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from shared.domain.tasks import DEPENDENCY_WINDOW, LARGEST, Decisions, Tasks
+from shared.domain.cluster_spec import MOST_DEVICES
+from shared.domain.platform import Platform
+from shared.domain.tasks import (
+    DEPENDENCY_WINDOW,
+    FARTHEST_PARENT,
+    FEATURES,
+    LARGEST,
+    USUAL,
+    Decisions,
+    Tasks,
+)
 from shared.errors import Unreadable
 from shared.messages.arrow_safety import BROKEN, refuse_compression
 from shared.messages.columns import DECISION, RESULT, TASK, Column, arrow_schema
@@ -23,7 +34,7 @@ from shared.messages.envelope import Envelope, read_envelope
 COLUMNS = {"tasks": TASK, "decisions": TASK + DECISION, "results": TASK + DECISION + RESULT}
 SCHEMAS = {kind: arrow_schema(columns) for kind, columns in COLUMNS.items()}
 TASKS, DECISIONS, RESULTS = SCHEMAS.values()
-TASK_NUMBERS = tuple(column.name for column in TASK if column.name != "dependencies")
+TASK_NUMBERS = ("task_id", *FEATURES, "arrival_time")
 
 _UP_TO = f"0 to {LARGEST:g}"
 
@@ -77,22 +88,37 @@ def _decode(body: bytes, subject: str, first_row: int) -> Batch:
 def select_columns(rows: pa.RecordBatch, columns: tuple[Column, ...]) -> pa.RecordBatch:
     """Just these columns, checked; those that older versions did not write get their default."""
     present = Counter(rows.schema.names)
-    missing = [c.name for c in columns if not present[c.name] and c.since == 1]
+    present.pop("", None)  # what a column without a former name would find
+    missing = [
+        c.name
+        for c in columns
+        if not present[c.name] and not present[c.formerly] and (c.since == 1 or c.formerly)
+    ]
     if missing:
         raise Unreadable(f"columns are missing: {', '.join(missing)}")
-    repeated = [c.name for c in columns if present[c.name] > 1]
+    repeated = [c.name for c in columns if max(present[c.name], present[c.formerly]) > 1]
     if repeated:
         raise Unreadable(f"columns are repeated: {', '.join(repeated)}")
     arrays = []
     for wanted in columns:
         if not present[wanted.name]:
-            arrays.append(pa.repeat(pa.scalar(wanted.default, wanted.type), rows.num_rows))
+            arrays.append(_of_older_version(rows, wanted, present))
             continue
         values = rows.column(wanted.name)
         if values.type != wanted.type:
             raise Unreadable(f"column {wanted.name} is {values.type}, expected {wanted.type}")
         arrays.append(values)
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(columns))
+
+
+def _of_older_version(rows: pa.RecordBatch, wanted: Column, present: Counter[str]) -> pa.Array:
+    """A column under its former name, or the value that stands for its absence."""
+    if not present[wanted.formerly]:
+        return pa.repeat(pa.scalar(wanted.default, wanted.type), rows.num_rows)
+    values = rows.column(wanted.formerly)
+    if not pa.types.is_integer(values.type):
+        raise Unreadable(f"column {wanted.formerly} is {values.type}, expected {wanted.type}")
+    return values.cast(wanted.type)
 
 
 def _check_values(rows: pa.RecordBatch, kind: str) -> None:
@@ -108,12 +134,14 @@ def _check_values(rows: pa.RecordBatch, kind: str) -> None:
     if kind != "tasks":
         share = column(rows, "gpu_fraction")
         _require("gpu_fraction", "0..1", (share >= 0) & (share <= 1), share)
-        gpu = column(rows, "gpu")
-        _require("gpu", "0 or more", gpu >= 0, gpu)
+        for name in ("device", "cpu"):
+            number = column(rows, name)
+            _require(name, "-1 or more", number >= -1, number)
 
 
-def task_problem(tasks: Tasks) -> str | None:
-    """What is wrong with these tasks, naming the column and the first bad value; else None."""
+def task_problem(tasks: Tasks, window: int = FARTHEST_PARENT) -> str | None:
+    """What is wrong with these tasks, naming the column and the first bad value; else None.
+    A parent may be up to `window` tasks back."""
     try:
         size, intensity = tasks.size, tasks.compute_intensity
         memory, arrival = tasks.memory_required, tasks.arrival_time
@@ -121,15 +149,20 @@ def task_problem(tasks: Tasks) -> str | None:
         _require("compute_intensity", "0..1", (intensity >= 0) & (intensity <= 1), intensity)
         _require("memory_required", _UP_TO, (memory >= 0) & (memory <= LARGEST), memory)
         _require("arrival_time", _UP_TO, (arrival >= 0) & (arrival <= LARGEST), arrival)
-        step = np.diff(tasks.task_id)
-        _require("task_id", "rising by one", step == 1, tasks.task_id[1:])
+        rising = np.diff(tasks.task_id, prepend=tasks.task_id[:1] - 1) == 1
+        _require("task_id", "rising by one", rising, tasks.task_id)
         _require("task_id", "0 or more", tasks.task_id >= 0, tasks.task_id)
+        if tasks.width is not None:
+            good = (tasks.width >= 1) & (tasks.width <= MOST_DEVICES)
+            _require("width", f"1 to {MOST_DEVICES}", good, tasks.width)
+        if tasks.home is not None:
+            _require("home", "-1 or more", tasks.home >= -1, tasks.home)
         for task_id, parents in zip(tasks.task_id, tasks.parents, strict=bool(tasks.parents)):
             for parent in parents:
-                if not max(0, task_id - DEPENDENCY_WINDOW) <= parent < task_id:
+                if not max(0, task_id - window) <= parent < task_id:
                     raise Unreadable(
                         f"dependencies of task {task_id}: {parent} is not one of the "
-                        f"{DEPENDENCY_WINDOW} tasks before it"
+                        f"{window} tasks before it"
                     )
     except Unreadable as error:
         return str(error)
@@ -138,8 +171,8 @@ def task_problem(tasks: Tasks) -> str | None:
 
 def _require(name: str, allowed: str, good: Any, values: Any) -> None:
     if not good.all():
-        bad = values[~good][0]
-        raise Unreadable(f"{name} must be {allowed}, got {bad}")
+        row = int(np.argmin(good))
+        raise Unreadable(f"{name} must be {allowed}, got {values[row]} in row {row}")
 
 
 def column(rows: pa.RecordBatch, name: str) -> Any:
@@ -151,24 +184,46 @@ def tasks_of(rows: pa.RecordBatch) -> Tasks:
     dependencies = rows.column("dependencies")
     any_parents = len(dependencies.flatten()) > 0
     numbers = {name: column(rows, name) for name in TASK_NUMBERS}
-    return Tasks(**numbers, parents=dependencies.to_pylist() if any_parents else ())
+    kind = rows.column("kind")
+    divisible, width, home = (column(rows, name) for name in USUAL)
+    last_child = column(rows, "last_child")
+    unknown = last_child < 0
+    if unknown.any():
+        last_child = np.where(unknown, numbers["task_id"] + DEPENDENCY_WINDOW, last_child)
+    return Tasks(
+        **numbers,
+        parents=dependencies.to_pylist() if any_parents else (),
+        kind=kind.to_pylist() if pc.max(pc.binary_length(kind)).as_py() else (),
+        divisible=None if divisible.all() else divisible,
+        width=None if (width == 1).all() else width.astype(np.int64),
+        home=None if (home == -1).all() else home.astype(np.int64),
+        last_child=last_child,
+    )
 
 
 def task_rows(tasks: Tasks) -> pa.RecordBatch:
-    parents = tasks.parents or [()] * len(tasks)
-    numbers = {name: getattr(tasks, name) for name in TASK_NUMBERS}
-    return _rows("tasks", {**numbers, "dependencies": parents})
+    count = len(tasks)
+    values = {name: getattr(tasks, name) for name in (*TASK_NUMBERS, *USUAL)}
+    for name, usual in {**USUAL, "last_child": -1}.items():
+        given = getattr(tasks, name)
+        values[name] = np.full(count, usual) if given is None else given
+    values["dependencies"] = tasks.parents or [()] * count
+    values["kind"] = tasks.kind or [""] * count
+    return _rows("tasks", values)
 
 
 def decision_rows(
-    task_rows: pa.RecordBatch, tasks: Tasks, decisions: Decisions, gpus: int
+    task_rows: pa.RecordBatch, tasks: Tasks, decisions: Decisions, platform: Platform
 ) -> pa.RecordBatch:
     """The task rows with the decision's columns behind them."""
     count = len(tasks)
-    gpu, explored, probability = decisions.gpu, decisions.explored, decisions.probability
+    explored, probability = decisions.explored, decisions.probability
+    share = np.asarray(decisions.gpu_fraction, np.float64)
+    device, cpu = platform.complete(tasks.task_id, share, decisions.device, decisions.cpu)
     values = {
-        "gpu_fraction": decisions.gpu_fraction,
-        "gpu": tasks.task_id % gpus if gpu is None else gpu,
+        "gpu_fraction": share,
+        "device": device,
+        "cpu": cpu,
         "model_version": np.full(count, decisions.model_version),
         "explored": np.zeros(count, np.bool_) if explored is None else explored,
         "probability": np.ones(count) if probability is None else probability,

@@ -12,11 +12,15 @@ from typing import Any
 
 import pyarrow as pa
 from pydantic import Field
+from pydantic.fields import FieldInfo
 
-from shared.messages.standing import Standing
+from shared.messages.standing import Since, Standing
 
 FLOAT, INT, TEXT, FLAG = pa.float64(), pa.int64(), pa.string(), pa.bool_()
 TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+# The schema version that added columns for any cluster.
+DEVICES = 2
 
 
 def list_of(item: pa.DataType) -> pa.DataType:
@@ -34,6 +38,8 @@ class Column:
     # in messages and rows that were written before.
     since: int = 1
     default: Any = None
+    # The name that it had before.
+    formerly: str = ""
 
 
 TASK = (
@@ -43,10 +49,47 @@ TASK = (
     Column("memory_required", FLOAT, "MB"),
     Column("arrival_time", FLOAT, "seconds of simulated time"),
     Column("dependencies", list_of(INT), "ids of the tasks that must finish first"),
+    Column(
+        "kind",
+        TEXT,
+        "which kernel or job class it is, a row of a measured table",
+        low_cardinality=True,
+        since=DEVICES,
+        default="",
+    ),
+    Column(
+        "divisible",
+        FLAG,
+        "whether it may be split between an accelerator and a CPU",
+        since=DEVICES,
+        default=True,
+    ),
+    Column("width", pa.int32(), "devices of one type that it takes", since=DEVICES, default=1),
+    Column("home", pa.int32(), "node of its data; -1: every node", since=DEVICES, default=-1),
+    Column(
+        "last_child",
+        INT,
+        "the last task that may depend on it; -1: unknown",
+        since=DEVICES,
+        default=-1,
+    ),
 )
 DECISION = (
-    Column("gpu_fraction", FLOAT, "share that the scheduler chose for a GPU, 0 to 1"),
-    Column("gpu", pa.int16(), "index of that GPU"),
+    Column("gpu_fraction", FLOAT, "share that the scheduler chose for an accelerator, 0 to 1"),
+    Column(
+        "device",
+        pa.int32(),
+        "number of that accelerator; -1: there is none",
+        since=DEVICES,
+        formerly="gpu",
+    ),
+    Column(
+        "cpu",
+        pa.int32(),
+        "number of the CPU that runs the rest; -1: none, or in rotation by task id",
+        since=DEVICES,
+        default=-1,
+    ),
     Column("model_version", pa.int32(), "of the model that decided; 0: no model"),
     Column("explored", FLAG, "whether the decision was a random exploration"),
     Column("probability", FLOAT, "with which this choice was made"),
@@ -59,9 +102,9 @@ RESULT = (
     Column("cost", FLOAT, "dollars, by the cost model of the run"),
     Column("cost_cloud", FLOAT, "dollars, by rented device time"),
     Column("cost_electricity", FLOAT, "dollars, by energy"),
-    Column("gpu_time", FLOAT, "seconds of work on the GPU"),
+    Column("gpu_time", FLOAT, "seconds of work on the accelerator"),
     Column("cpu_time", FLOAT, "seconds of work on the CPU"),
-    Column("gpu_start", FLOAT, "when the GPU part started, simulated seconds"),
+    Column("gpu_start", FLOAT, "when the accelerator's part started, simulated seconds"),
     Column("cpu_start", FLOAT, "when the CPU part started, simulated seconds"),
     Column("finish", FLOAT, "when the task finished, simulated seconds"),
     Column("status", TEXT, "ok or failed", low_cardinality=True),
@@ -72,15 +115,20 @@ _STANDING_TYPES: dict[Any, pa.DataType] = {
     float: FLOAT,
     list[float]: list_of(FLOAT),
 }
-STANDING = tuple(
-    Column(name, _STANDING_TYPES[field.annotation], field.description or "")
-    for name, field in Standing.model_fields.items()
-)
+
+
+def _standing_column(name: str, field: FieldInfo) -> Column:
+    since = next((each.version for each in field.metadata if isinstance(each, Since)), 1)
+    default = None if since == 1 or isinstance(field.default, list) else field.default
+    kind = _STANDING_TYPES[field.annotation]
+    return Column(name, kind, field.description or "", since=since, default=default)
+
+
+STANDING = tuple(_standing_column(*field) for field in Standing.model_fields.items())
 
 _PYTHON_TYPES = {
     FLOAT: float,
     INT: int,
-    pa.int16(): int,
     pa.int32(): int,
     TEXT: str,
     FLAG: bool,

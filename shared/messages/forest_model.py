@@ -31,7 +31,9 @@ def shares(model: InferenceSession, tasks: Tasks, spec: RunSpec) -> Floats:
     is not split: the small part would save nothing, and the task would wait in both queues. A
     task that does not fit a GPU's memory keeps its predicted share."""
     share = predict(model, forest_features(tasks))
-    fits = tasks.memory_required <= spec.cluster.gpu_memory_mb
+    platform = spec.platform
+    memory = [each.memory_mb for each in platform.types if each.accelerator]
+    fits = tasks.memory_required <= max(memory, default=0.0)
     share = np.where(share <= NEARLY_WHOLE, 0.0, share)
     return np.where((share >= 1 - NEARLY_WHOLE) & fits, 1.0, share)
 

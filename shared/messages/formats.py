@@ -14,7 +14,8 @@ from pydantic import AfterValidator, ValidationError
 
 Kind = Literal["batch", "run", "event", "model"]
 
-FORMATS: dict[Kind, int] = {"batch": 1, "run": 1, "event": 1, "model": 1}
+# batch 2: decisions name a device and a CPU. run 2: clusters of any devices, noise, measured times.
+FORMATS: dict[Kind, int] = {"batch": 2, "run": 2, "event": 1, "model": 1}
 
 
 def too_new(kind: Kind, number: int) -> str | None:

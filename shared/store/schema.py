@@ -33,7 +33,6 @@ from shared.messages.columns import (
 CLICKHOUSE_TYPES = {
     FLOAT: "Float64",
     INT: "Int64",
-    pa.int16(): "Int16",
     pa.int32(): "Int32",
     pa.uint32(): "UInt32",
     pa.uint64(): "UInt64",
@@ -46,6 +45,21 @@ CLICKHOUSE_TYPES = {
 }
 # Deduplication tokens that a table remembers: far more inserts than a recorder has in flight.
 DEDUPLICATION_WINDOW = 1000
+
+
+# What a version does beyond new and renamed columns, by table and version. It may run twice, also
+# on new tables.
+CONVERSIONS = {
+    ("standings", 2): (
+        # Version 1 had the work of GPUs and of CPUs in a column each.
+        "ALTER TABLE standings ADD COLUMN IF NOT EXISTS gpu_busy Array(Float64)",
+        "ALTER TABLE standings ADD COLUMN IF NOT EXISTS cpu_busy Array(Float64)",
+        "ALTER TABLE standings UPDATE busy = arrayConcat(gpu_busy, cpu_busy) "
+        "WHERE empty(busy) SETTINGS mutations_sync = 1",
+        "ALTER TABLE standings DROP COLUMN IF EXISTS gpu_busy SETTINGS mutations_sync = 1",
+        "ALTER TABLE standings DROP COLUMN IF EXISTS cpu_busy SETTINGS mutations_sync = 1",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +76,8 @@ class Table:
         return arrow_schema(self.columns)
 
     def create_statement(self) -> str:
-        first = [_definition(column) for column in self.columns if column.since == 1]
+        # A renamed column has the name that its migration will change.
+        first = [_definition(c, c.formerly) for c in self.columns if c.since == 1 or c.formerly]
         return (
             f"CREATE TABLE IF NOT EXISTS {self.name} ({', '.join([*first, *self.indexes])}) "
             f"ENGINE = ReplacingMergeTree({self.newest_by}) ORDER BY {self.order_by} "
@@ -70,11 +85,18 @@ class Table:
         )
 
     def add_statements(self, version: int) -> list[str]:
-        return [
-            f"ALTER TABLE {self.name} ADD COLUMN IF NOT EXISTS {_definition(column)}"
-            for column in self.columns
-            if column.since == version
-        ]
+        statements = []
+        for column in self.columns:
+            if column.since != version:
+                continue
+            if column.formerly:
+                names = f"{column.formerly} TO {column.name}"
+                statements.append(f"ALTER TABLE {self.name} RENAME COLUMN IF EXISTS {names}")
+                statements.append(f"ALTER TABLE {self.name} MODIFY COLUMN {_definition(column)}")
+            else:
+                added = f"ADD COLUMN IF NOT EXISTS {_definition(column)}"
+                statements.append(f"ALTER TABLE {self.name} {added}")
+        return [*statements, *CONVERSIONS.get((self.name, version), ())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +106,19 @@ class Migration:
     statements: tuple[str, ...]
 
 
-def _definition(column: Column) -> str:
+def _definition(column: Column, name: str = "") -> str:
     sql = CLICKHOUSE_TYPES[column.type]
     if column.low_cardinality:
         sql = f"LowCardinality({sql})"
     if column.nullable:
         sql = f"Nullable({sql})"
-    default = "" if column.default is None else f" DEFAULT {column.default!r}"
+    default = "" if column.default is None else f" DEFAULT {_literal(column.default)}"
     comment = f" COMMENT {_quoted(column.description)}" if column.description else ""
-    return f"{column.name} {sql}{default}{comment}"
+    return f"{name or column.name} {sql}{default}{comment}"
+
+
+def _literal(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def _quoted(text: str) -> str:

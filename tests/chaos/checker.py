@@ -19,11 +19,15 @@ from typing import Any
 import numpy as np
 
 from tests.chaos.clickhouse import ClickHouse, Columns, bits, pick
-from tests.chaos.equations import Course, Spec, priced
+from tests.chaos.devices import Spec
+from tests.chaos.equations import Course, priced
 from tests.chaos.findings import Findings, few
 from tests.chaos.standings import Standings
 
 CHUNK = 200_000  # tasks
+
+# Rules that do not choose devices: they take turns by task id.
+IN_ROTATION = ("round_robin", "random", "greedy", "cpu_only", "gpu_only")
 
 # What may differ between two runs of the same spec: how the stream was cut, and when.
 MAY_DIFFER = {"batch", "published_at"}
@@ -197,8 +201,9 @@ class Checker:
         if name in self._broken:
             return
         self._check_decisions(name, tasks, results)
-        self._must_equal(name, "the physics", results, priced(tasks, results, self._spec))
         course = self._courses[name]
+        due = priced(tasks, results, self._spec, course.devices)
+        self._must_equal(name, "the physics", results, due)
         due = course.scheduled(tasks, results)
         self._must_equal(name, "the virtual cluster", results, due)
         self._must_equal(name, "its task", results, {"batch": tasks["batch"]})
@@ -206,12 +211,20 @@ class Checker:
         self._standings[name].check(chunk.first, results["batch"], totals)
 
     def _check_decisions(self, name: str, tasks: Columns, results: Columns) -> None:
-        share, gpu, chance = results["gpu_fraction"], results["gpu"], results["probability"]
+        devices = self._courses[name].devices
+        share, chance = results["gpu_fraction"], results["probability"]
+        device, cpu = results["device"], results["cpu"]
         allowed = {
             "gpu_fraction": (share >= 0) & (share <= 1),
-            "gpu": (gpu >= 0) & (gpu < self._spec["cluster"]["gpus"]),
+            "device": np.isin(device, devices.accelerators if len(devices.accelerators) else [-1]),
+            "cpu": (cpu == -1) | np.isin(cpu, devices.cpus),
             "probability": (chance > 0) & (chance <= 1),
         }
+        if name in IN_ROTATION:
+            turn = devices.rotation(tasks["task_id"])
+            beside = devices.cpu_beside(np.where(share > 0, turn, -1), tasks["task_id"])
+            allowed["device"] &= device == turn
+            allowed["cpu"] &= cpu == beside
         if name in ("hybrid_ml", "rl_agent"):  # without a model greedy's rule decides
             modelled = results["model_version"] > 0
             allowed["model_version"] = modelled | (share == tasks["compute_intensity"])

@@ -10,7 +10,7 @@ from tests.chaos.clickhouse import ClickHouse, Columns, bits
 from tests.chaos.findings import Findings
 
 STANDINGS = """
-    SELECT * EXCEPT (run, scheduler, published_at, cpu_busy, gpu_busy), cpu_busy, gpu_busy
+    SELECT * EXCEPT (run, scheduler, published_at)
     FROM standings WHERE run = {run:String} AND scheduler = {scheduler:String} ORDER BY batch
 """
 
@@ -25,9 +25,8 @@ class Standings:
         self._findings = findings
         rows = clickhouse.columns(STANDINGS, {"run": run, "scheduler": scheduler})
         self._rows = self._once(rows) if rows else {}
-        for name in ("cpu_busy", "gpu_busy"):
-            if name in self._rows:
-                self._split(name)
+        if "busy" in self._rows:
+            self._split("busy")
 
     def _once(self, rows: Columns) -> Columns:
         again = np.concatenate([[False], np.diff(rows["batch"].astype(np.int64)) == 0])
@@ -43,10 +42,10 @@ class Standings:
         return kept
 
     def _split(self, name: str) -> None:
-        """A column for each device."""
-        devices = self._rows.pop(name)
-        for number in range(max((len(row) for row in devices), default=0)):
-            values = [row[number] if number < len(row) else np.nan for row in devices]
+        """A column for each meter."""
+        meters = self._rows.pop(name)
+        for number in range(max((len(row) for row in meters), default=0)):
+            values = [row[number] if number < len(row) else np.nan for row in meters]
             self._rows[f"{name}[{number}]"] = np.array(values, np.float64)
 
     def check(self, first: int, batch: Any, totals: Columns) -> None:

@@ -6,7 +6,7 @@ import itertools
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -75,8 +75,11 @@ class StoredRuns:
         self.store.command(f"{statement} SETTINGS mutations_sync = 2")
 
 
-def store_run(settings: Settings, name: str, spec: RunSpec = SPEC, batch: int = 32) -> None:
-    """Generate, decide, simulate and store a whole run in batches of that size."""
+def store_run(
+    settings: Settings, name: str, spec: RunSpec = SPEC, batch: int = 32, *, varied: bool = False
+) -> None:
+    """Generate, decide, simulate and store a whole run in batches of that size. `varied`: tasks
+    have homes and widths, and some may not be split."""
     store = Store(settings)
     store.migrate()
     now = time.time()
@@ -85,6 +88,8 @@ def store_run(settings: Settings, name: str, spec: RunSpec = SPEC, batch: int = 
     )
     _insert(store, contents.run_tables([(1, record)]), name)
     tasks, _ = generate(spec, Cursor(), spec.tasks)
+    if varied:
+        tasks = _varied(tasks, spec)
     table = batches.task_rows(tasks)
     cuts = range(0, spec.tasks, batch)
     pieces = [
@@ -93,7 +98,9 @@ def store_run(settings: Settings, name: str, spec: RunSpec = SPEC, batch: int = 
     ]
     _insert(store, contents.task_tables(pieces), name)
     for scheduler in spec.schedulers:
-        decided = batches.decision_rows(table, tasks, _decide(scheduler, tasks, spec), 3)
+        decided = batches.decision_rows(
+            table, tasks, _decide(scheduler, tasks, spec), spec.platform
+        )
         simulation, results = Simulation.new(spec), []
         for number, start in enumerate(cuts):
             found, simulation = simulation.advance(decided.slice(start, batch))
@@ -101,6 +108,16 @@ def store_run(settings: Settings, name: str, spec: RunSpec = SPEC, batch: int = 
             results.append(Batch(envelope, found))
         _insert(store, contents.result_tables(results), f"{name}.{scheduler}")
     store.close()
+
+
+def _varied(tasks: Tasks, spec: RunSpec) -> Tasks:
+    random, count = np.random.default_rng(8), len(tasks)
+    return replace(
+        tasks,
+        divisible=random.random(count) < 0.7,
+        width=random.choice([1, 2, 3, 9], count, p=[0.7, 0.1, 0.1, 0.1]),
+        home=random.integers(-1, len(spec.platform.node_names), count),
+    )
 
 
 def _insert(store: Store, tables: contents.Tables, token: str) -> None:
@@ -115,7 +132,7 @@ def _decide(scheduler: str, tasks: Tasks, spec: RunSpec) -> Decisions:
     random = np.random.default_rng(7)
     return Decisions(
         gpu_fraction=random.integers(0, 2, len(tasks)).astype(np.float64),
-        gpu=random.integers(0, spec.cluster.gpus, len(tasks)),
+        device=random.choice(spec.platform.accelerators, len(tasks)),
         model_version=3,
         explored=random.random(len(tasks)) < 0.1,
         probability=random.uniform(0.1, 1, len(tasks)),

@@ -79,6 +79,49 @@ def test_every_variant_of_the_physics_is_checked(runs: StoredRuns, physics: dict
     assert (int(row["failed"]) > 0) == (physics["memory_policy"] == "fail")
 
 
+RACK = {
+    "devices": [
+        {"type": "v100", "count": 2, "node": "a", "speed": 2, "speedup_slope": 5, "memory_mb": 600},
+        {"type": "tpu", "count": 3, "node": "b", "watts": 90, "idle_watts": 20},
+        {"type": "cpu", "count": 2, "node": "a", "idle_watts": 10},
+        {"type": "cpu", "count": 1, "node": "c"},
+    ],
+    "nodes": [{"name": "a", "count": 2}, {"name": "b"}, {"name": "c"}],
+    "network": {"bandwidth_mb_s": 1000, "latency_s": 0.01},
+}
+
+
+@pytest.mark.parametrize("memory_policy", ["cpu", "page", "fail"])
+@pytest.mark.parametrize("split", ["serial", "overlapped"])
+def test_any_cluster_is_checked(runs: StoredRuns, split: str, memory_policy: str) -> None:
+    run = f"rack-{split}-{memory_policy}"
+    spec = RunSpec.parse(
+        {
+            **SPEC.model_dump(),
+            "physics": {"split": split, "memory_policy": memory_policy},
+            "cluster": RACK,
+            "workload": {"dependencies": {"probability": 0.5, "window": 100}, "arrival_rate": 20},
+        }
+    )
+    store_run(runs.store._settings, run, spec, varied=True)
+    assert_found(check(runs.clickhouse, run, chunk=150), counts=(0, 0, 0), problems=[])
+    (row,) = runs.clickhouse.rows(
+        "SELECT countIf(width > 1) AS wide, countIf(home >= 0) AS at_home, "
+        f"countIf(NOT divisible) AS whole FROM tasks WHERE run = '{run}'"
+    )
+    assert all(int(count) > 50 for count in row.values())
+
+
+@pytest.mark.parametrize("physics", [{"noise": 0.1}, {"size_exponent": 1.4}])
+def test_the_checker_refuses_what_it_cannot_recompute(
+    runs: StoredRuns, physics: dict[str, Any]
+) -> None:
+    run = f"unknown-{next(iter(physics))}"
+    store_run(runs.store._settings, run, RunSpec.parse({**SPEC.model_dump(), "physics": physics}))
+    with pytest.raises(ValueError, match="the checker knows"):
+        check(runs.clickhouse, run)
+
+
 def test_the_checker_imports_no_code_of_the_product() -> None:
     code = "import tests.chaos.checker, sys; print(*sys.modules, sep='\\n')"
     loaded = subprocess.run(
@@ -133,12 +176,22 @@ CHANGES = {
         ["lost: standings of oracle: no row of batch 2"],
     ),
     "a wrong standing": (
-        "standings UPDATE total_wait = total_wait + 1e-9, gpu_busy = [0, 0, 0] "
+        "standings UPDATE total_wait = total_wait + 1e-9, busy = [0, 0, 0, busy[4], busy[5]] "
         "WHERE scheduler = 'greedy' AND batch = 4",
         (0, 0, 4),
         [
             "standings of greedy: total_wait after batch 4 is",
-            "standings of greedy: gpu_busy[2] after batch 4 is 0.0, the results add up to",
+            "standings of greedy: busy[2] after batch 4 is 0.0, the results add up to",
+        ],
+    ),
+    "wrong measures in a standing": (
+        "standings UPDATE turnaround_p95 = turnaround_p99, total_slowdown = tasks, "
+        "idle_energy = 1 WHERE scheduler = 'oracle' AND batch = 9",
+        (0, 0, 3),
+        [
+            "standings of oracle: turnaround_p95 after batch 9 is",
+            "standings of oracle: total_slowdown after batch 9 is",
+            "standings of oracle: idle_energy after batch 9 is 1.0, the results add up to 0.0",
         ],
     ),
     "training data that are not the Oracle's": (
@@ -242,6 +295,19 @@ def test_a_learners_wrong_place_in_the_queue_is_different(runs: StoredRuns) -> N
             f"different: {LEARNER}: {column} is not that of the virtual cluster for tasks {task}"
         )
         assert any(expected in problem for problem in findings.problems), findings.problems
+
+
+def test_a_rule_that_uses_a_device_out_of_turn_is_different(runs: StoredRuns) -> None:
+    run = runs.copy()
+    runs.change(
+        "ALTER TABLE scheduler_results UPDATE cpu = 7 - cpu, device = (device + 1) % 3 "
+        f"WHERE run = '{run}' AND scheduler = 'greedy' AND task_id = 5"
+    )
+    findings = checked(runs, run)
+    for column in ("cpu", "device"):
+        assert f"different: greedy: {column} is impossible for tasks 5" in findings.problems
+    # The work is then on other devices than the standings say.
+    assert any("standings of greedy: busy[3] after batch 0 is" in p for p in findings.problems)
 
 
 def test_a_run_of_another_seed_is_no_reference(runs: StoredRuns) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shared.messages import subjects
+from shared.messages.formats import FORMATS, Kind
 from shared.messages.models import MANIFEST
 from tests.integration.arena import Arena
 
@@ -58,6 +59,16 @@ class Recording:
     def rows(self, table: str) -> pa.Table:
         return pq.read_table(self._folder / f"{table}.parquet")
 
+    def rows_now(self, table: str) -> list[dict[str, Any]]:
+        """As they are after the upgrade, in the columns that the old version had."""
+        rows: list[dict[str, Any]] = self.rows(table).to_pylist()
+        for row in rows:
+            if "gpu" in row:  # GPUs are the first devices
+                row["device"] = row.pop("gpu")
+            if "gpu_busy" in row:
+                row["busy"] = row.pop("gpu_busy") + row.pop("cpu_busy")
+        return rows
+
 
 async def publish(arena: Arena, messages: list[Message]) -> None:
     for message in messages:
@@ -79,8 +90,17 @@ def extended(message: Message) -> Message:
     return replace(message, body=json.dumps(content).encode())
 
 
-def of_format(message: Message, number: int) -> Message:
-    """Of a newer format, without any field that is known."""
+KIND_OF_STREAM: dict[str, Kind] = {
+    **dict.fromkeys(DATA_PLANE, "batch"),
+    subjects.RUNS_STREAM: "run",
+    subjects.EVENTS: "event",
+    subjects.MODELS: "model",
+}
+
+
+def newer(message: Message) -> Message:
+    """Of the format after this version's, without any field that is known."""
+    number = FORMATS[KIND_OF_STREAM[message.stream]] + 1
     if message.stream in DATA_PLANE:
         return replace(message, body=_rewritten(message.body, {"format": number}, anew=True))
     content = json.dumps({"message_format": number, "later": 1})

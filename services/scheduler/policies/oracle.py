@@ -1,12 +1,12 @@
 from services.scheduler.policy import Policy
-from shared.domain.physics import fastest_share
+from shared.domain.physics import fastest
 from shared.domain.schedulers import ORACLE
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Tasks
 
 
 class Oracle(Policy):
-    """The GPU share with the least execution time, from the physics itself.
+    """The devices and the share with the least execution time, from the physics itself.
 
     No scheduler has a lower execution time per task. It ignores queues, so others can have a
     shorter makespan or wait.
@@ -15,4 +15,4 @@ class Oracle(Policy):
     name = ORACLE
 
     def decide(self, tasks: Tasks, spec: RunSpec) -> Decisions:
-        return Decisions(gpu_fraction=fastest_share(tasks, spec))
+        return fastest(tasks, spec)

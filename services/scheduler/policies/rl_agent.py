@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.scheduler.learned_policy import LearnedPolicy
+from shared.domain.agent_actions import AgentActions
 from shared.domain.features import AGENT_FEATURES, Matrix, agent_state
 from shared.domain.portable_math import exp
 from shared.domain.random_numbers import uniform
@@ -37,9 +38,10 @@ class RlAgent(LearnedPolicy):
         return weights
 
     def decide_with(self, model: Any, tasks: Tasks, spec: RunSpec) -> Decisions:
-        q, gpus = q_values(model, agent_state(tasks)), spec.cluster.gpus
-        if q.shape[1] != gpus + 1:
-            raise ValueError(f"a model of {q.shape[1] - 1} GPUs in a cluster of {gpus}")
+        q, actions = q_values(model, agent_state(tasks)), AgentActions(spec.platform)
+        gpus = len(actions) - 1
+        if q.shape[1] != len(actions):
+            raise ValueError(f"a model of {q.shape[1]} actions in a cluster of {len(actions)}")
         best = best_action(q, tasks.task_id, spec.learning.agent.indifference)
         scheduled, requested = epsilon(tasks.task_id, spec), model["exploration"]
         p_explore = np.maximum(scheduled, requested)
@@ -51,7 +53,7 @@ class RlAgent(LearnedPolicy):
         action = np.where(explored, tried, best)
         return Decisions(
             gpu_fraction=np.where(action > 0, 1.0, 0.0),
-            gpu=np.where(action > 0, action - 1, tasks.task_id % gpus),
+            device=actions.device(action, tasks.task_id),
             explored=explored,
             probability=probability(action, best, p_explore, p_cpu, gpus),
         )

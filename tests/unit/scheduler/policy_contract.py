@@ -25,6 +25,17 @@ SPECS: dict[str, dict[str, Any]] = {
     "paged": {"physics": {"memory_policy": "page"}, "cluster": {"gpus": 7, "cpus": 2}},
     "failing": {"physics": {"memory_policy": "fail"}, "cluster": {"gpu_memory_mb": 100}},
     "small": {"workload": {"preset": "cpu_friendly"}, "seed": 2**63 - 1},
+    "mixed": {
+        "cluster": {
+            "devices": [
+                {"type": "cpu", "count": 2, "node": "big"},
+                {"type": "a100", "count": 4, "node": "big", "speed": 4, "memory_mb": 40_000},
+                {"type": "cpu", "node": "small"},
+                {"type": "t4", "count": 3, "node": "small", "memory_mb": 2000},
+            ]
+        },
+        "physics": {"noise": 0.3},
+    },
 }
 
 
@@ -43,7 +54,7 @@ def are_equal(one: Decisions, other: Decisions) -> bool:
 
     return all(
         equal(getattr(one, name), getattr(other, name))
-        for name in ("gpu_fraction", "gpu", "explored", "probability", "model_version")
+        for name in ("gpu_fraction", "device", "cpu", "explored", "probability", "model_version")
     )
 
 
@@ -83,13 +94,14 @@ class PolicyContract:
         assert share.dtype == np.float64
         assert ((share >= 0) & (share <= 1)).all()
 
-    async def test_every_task_has_a_gpu_of_the_cluster(
+    async def test_every_task_has_devices_of_the_cluster(
         self, policy: Policy, tasks: Tasks, spec: RunSpec
     ) -> None:
         batch = Batch(Envelope("tasks", "run", 0, 0.0), batches.task_rows(tasks))
         decided = await decide(batch, policy, None, spec)
-        gpu = batches.column(decided.rows, "gpu")
-        assert set(gpu.tolist()) == set(range(spec.cluster.gpus))
+        platform = spec.platform
+        assert set(batches.column(decided.rows, "device").tolist()) == set(platform.accelerators)
+        assert set(batches.column(decided.rows, "cpu").tolist()) == set(platform.cpus)
         body = batches.encode(decided.envelope, decided.rows)
         assert batches.decode(body, f"decisions.run.{policy.name}").rows.equals(decided.rows)
 
@@ -114,8 +126,10 @@ class PolicyContract:
         for start, stop in parts:
             part = policy.decide(part_of(tasks, start, stop), spec)
             assert np.array_equal(part.gpu_fraction, whole.gpu_fraction[start:stop])
-            if whole.gpu is not None:
-                assert np.array_equal(part.gpu, whole.gpu[start:stop])
+            for name in ("device", "cpu"):
+                chosen = getattr(whole, name)
+                if chosen is not None:
+                    assert np.array_equal(getattr(part, name), chosen[start:stop])
 
     def test_it_does_not_change_the_tasks(
         self, policy: Policy, tasks: Tasks, spec: RunSpec

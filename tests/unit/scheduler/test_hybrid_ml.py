@@ -79,7 +79,7 @@ class TestForestShares:
         policy = HybridMl()
         body = TestHybridMl.model(RunSpec().model_dump_json())
         decisions = policy.decide_with(policy.load_model(body), tasks, RunSpec())
-        assert (decisions.gpu, decisions.explored, decisions.probability) == (None, None, None)
+        assert (decisions.device, decisions.explored, decisions.probability) == (None, None, None)
 
 
 def linear_onnx(features: int) -> bytes:

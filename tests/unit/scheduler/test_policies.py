@@ -116,7 +116,8 @@ async def test_a_decision_without_a_model_has_version_0(name: str) -> None:
     assert rows["model_version"] == [0, 0]
     assert rows["explored"] == [False, False]
     assert rows["probability"] == [1.0, 1.0]
-    assert rows["gpu"] == [1, 2]
+    assert rows["device"] == [1, 2]
+    assert rows["cpu"] == [4, 4]
 
 
 @pytest.mark.parametrize(
@@ -127,9 +128,10 @@ async def test_a_decision_without_a_model_has_version_0(name: str) -> None:
         (Decisions(np.array([0.5, 1.01])), r"own: gpu_fraction must be 0\.\.1, got 1\.01"),
         (Decisions(np.array([-0.1, 0])), r"own: gpu_fraction must be 0\.\.1, got -0\.1"),
         (Decisions(np.array([0, np.nan])), r"own: gpu_fraction must be 0\.\.1, got nan"),
-        (Decisions(np.zeros(2), np.zeros(1)), r"own: gpu has shape \(1,\) for 2 tasks"),
-        (Decisions(np.zeros(2), np.array([0, 4])), r"own: gpu must be 0\.\.3"),
-        (Decisions(np.zeros(2), np.array([-1, 0])), r"own: gpu must be 0\.\.3"),
+        (Decisions(np.zeros(2), np.zeros(1)), r"own: device has shape \(1,\) for 2 tasks"),
+        (Decisions(np.zeros(2), np.array([0, 4])), r"own: device must be .* \(0\.\.3\)"),
+        (Decisions(np.zeros(2), np.array([-2, 0])), r"own: device must be .* \(0\.\.3\)"),
+        (Decisions(np.zeros(2), cpu=np.array([4, 3])), r"own: cpu must be .* \(4\.\.4\)"),
     ],
 )
 def test_invalid_decisions_are_errors_that_say_why(decisions: Decisions, reason: str) -> None:

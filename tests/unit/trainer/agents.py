@@ -44,14 +44,13 @@ def equal(one: list[Any], other: list[Any]) -> bool:
     return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-def results(tasks: Tasks, share: Any, gpu: Any, time: Any, failed: Any = None) -> Results:
+def results(tasks: Tasks, share: Any, device: Any, time: Any) -> Results:
     return Results(
         tasks=tasks,
         share=np.asarray(share, dtype=np.float64),
-        gpu=np.asarray(gpu, dtype=np.int64),
+        device=np.asarray(device, dtype=np.int64),
         time=np.asarray(time, dtype=np.float64),
         energy=np.zeros(len(tasks)),
-        failed=np.zeros(len(tasks), np.bool_) if failed is None else failed,
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from services.trainer.dqn import Dqn, ReplayBuffer
 from shared.domain.features import agent_state
-from tests.unit.trainer.agents import equal, parameters, results, seconds, spec_of, tasks_of
+from tests.unit.trainer.agents import equal, parameters, results, spec_of, tasks_of
 
 
 class NumberedTransitions:
@@ -97,15 +97,6 @@ def add(dqn: Dqn, share: list[float], gpu: list[int], time: list[float]) -> floa
 
 
 class TestAddResults:
-    def test_a_failed_task_counts_as_twice_the_cpu(self) -> None:
-        dqn = new_dqn()
-        tasks = tasks_of(5, 4)
-        failed = np.array([False, True, False, True])
-        dqn.add_results(results(tasks, [1, 1, 0, 1], [0, 0, 0, 0], [1, 0, 1, 0], failed))
-        on_cpu, _ = seconds(tasks)
-        expected = -np.where(failed, 2 * on_cpu, 1.0) / dqn.scale
-        assert dqn.replay.reward[:4].tolist() == pytest.approx(expected.tolist())
-
     def test_it_keeps_the_range_of_task_ids(self) -> None:
         dqn = Dqn(spec_of(replay=1000), tasks_of(1, 200))
         dqn.pretrain(tasks_of(1, 100))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -10,14 +11,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from shared.domain.physics import cpu_seconds, fastest_share, gpu_seconds, price
+from shared.domain.physics import fastest, price
 from shared.domain.spec import RunSpec
-from shared.domain.tasks import Floats, Tasks
+from shared.domain.tasks import Decisions, Floats, Tasks
 from shared.domain.workload import Cursor, generate
-from tests.unit.shared.domain.discrete_event import Job, Node, cost_of
+from tests.unit.shared.domain import random_clusters
+from tests.unit.shared.domain.discrete_event import Job, Machines, cost_of
+from tests.unit.shared.domain.random_clusters import MEMORY_POLICIES, SPLITS
 
-SPLITS = ("serial", "overlapped")
-MEMORY_POLICIES = ("cpu", "page", "fail")
 RULES = list(product(SPLITS, MEMORY_POLICIES))
 
 
@@ -52,17 +53,6 @@ SMALL = task(250, 1, 4000)
 # T = 4^1.5 / 1.5 = 16/3                      S = 4                     X = 1
 # whole on a GPU: 4/3 + 1 = 7/3; shares over 0.5 need more than 8000 MB
 HUNGRY = task(4000, 1, 16_000)
-
-
-@pytest.mark.parametrize(
-    ("tasks", "on_cpu", "on_gpu"),
-    [(EASY, 1, 0.5), (BULKY, 16, 17), (SMALL, 1 / 12, 13 / 48), (HUNGRY, 16 / 3, 7 / 3)],
-)
-def test_a_whole_task_takes_its_base_time_or_the_accelerated_time_and_the_transfer(
-    tasks: Tasks, on_cpu: float, on_gpu: float
-) -> None:
-    assert cpu_seconds(tasks, RunSpec())[0] == pytest.approx(on_cpu, rel=1e-14)
-    assert gpu_seconds(tasks, RunSpec())[0] == pytest.approx(on_gpu, rel=1e-14)
 
 
 def test_half_of_a_task_on_each_side_is_priced_by_hand() -> None:
@@ -126,10 +116,15 @@ def test_paging_pays_the_transfer_of_the_overflow_twice() -> None:
     assert overlapped["time"] == 13
 
 
-def test_a_failed_task_ran_nowhere_and_costs_nothing() -> None:
+def test_a_failed_task_is_charged_the_time_of_the_slowest_device_type() -> None:
+    # BULKY takes 17 s on a GPU, 16 s on a CPU: 17 s, on the GPU that it failed on.
     result = priced(BULKY, 0.75, memory_policy="fail")
-    assert result.pop("failed")
-    assert set(result.values()) == {0.0}
+    assert result["failed"]
+    assert (result["gpu_time"], result["cpu_time"], result["time"]) == (17, 0, 17)
+    assert result["energy"] == 50 * 17
+    assert result["cost_cloud"] == pytest.approx(0.0001 * 17)
+    # HUNGRY is faster on a GPU (7/3 s) than on a CPU (16/3 s).
+    assert priced(HUNGRY, 1, memory_policy="fail")["gpu_time"] == pytest.approx(16 / 3)
 
 
 def test_a_part_that_fills_the_memory_exactly_fits() -> None:
@@ -201,7 +196,7 @@ def test_the_oracle_finds_the_share_worked_out_by_hand(
     tasks: Tasks, split: str, policy: str, share: float, time: float
 ) -> None:
     spec = spec_with(split=split, memory_policy=policy)
-    found = fastest_share(tasks, spec)
+    found = fastest(tasks, spec).gpu_fraction
     assert found[0] == pytest.approx(share, rel=1e-12)
     assert price(tasks, found, spec).time[0] == pytest.approx(time, rel=1e-12)
 
@@ -223,13 +218,66 @@ def test_no_share_is_faster_than_the_oracles(
 ) -> None:
     size, intensity, memory = drawn
     spec = spec_with(oracle_step=step, split=split, memory_policy=policy)
-    share = float(fastest_share(task(size, intensity, memory), spec)[0])
-    node = Node(split=split, memory_policy=policy)
-    oracle = cost_of(Job(0, size, intensity, memory, 0, share, 0), node)
-    other = cost_of(Job(0, size, intensity, memory, 0, rival, 0), node)
+    share = float(fastest(task(size, intensity, memory), spec).gpu_fraction[0])
+    node = Machines(split=split, memory_policy=policy)
+    oracle = cost_of(Job(0, size, intensity, memory, 0, share), node)
+    other = cost_of(Job(0, size, intensity, memory, 0, rival), node)
     assert 0 <= share <= 1
     assert not oracle.failed
-    assert other.failed or oracle.time <= other.time * (1 + 1e-12)
+    assert oracle.time <= other.time * (1 + 1e-12)
+
+
+@st.composite
+def tasks_on_clusters(draw: st.DrawFn) -> tuple[Machines, list[Job]]:
+    cluster = draw(random_clusters.machines())
+    return cluster, draw(random_clusters.jobs(cluster, max_size=3))
+
+
+def rivals_of(job: Job, cluster: Machines) -> list[Job]:
+    """The task with every share in steps of 0.05, on every pair of device types and nodes."""
+    places = {(kind.name, node): n for n, (kind, node) in enumerate(cluster.devices)}
+    accelerators = [n for n in places.values() if cluster.devices[n][0].accelerator]
+    cpus = [n for n in places.values() if not cluster.devices[n][0].accelerator]
+    return [
+        Job(**{**vars(job), "share": share / 20, "device": device, "cpu": cpu})
+        for share in range(21)
+        for device in accelerators or [None]
+        for cpu in cpus or [None]
+    ]
+
+
+def as_jobs(jobs: list[Job], decisions: Decisions) -> list[Job]:
+    assert decisions.device is not None
+    assert decisions.cpu is not None
+    shares, devices, cpus = (
+        column.tolist() for column in (decisions.gpu_fraction, decisions.device, decisions.cpu)
+    )
+    return [
+        Job(
+            **{
+                **vars(job),
+                "share": share,
+                "device": None if device < 0 else device,
+                "cpu": None if cpu < 0 else cpu,
+            }
+        )
+        for job, share, device, cpu in zip(jobs, shares, devices, cpus, strict=True)
+    ]
+
+
+@settings(max_examples=80, deadline=None)
+@given(tasks_on_clusters())
+def test_nothing_is_faster_than_the_oracle_on_any_cluster(
+    drawn: tuple[Machines, list[Job]],
+) -> None:
+    cluster, jobs = drawn
+    found = fastest(random_clusters.tasks_of(jobs), random_clusters.spec_of(cluster))
+    for job, decided in zip(jobs, as_jobs(jobs, found), strict=True):
+        oracle = cost_of(decided, cluster)
+        rivals = [cost_of(rival, cluster) for rival in rivals_of(job, cluster)]
+        # It fails only what nobody can run. A failure of others is no way to be faster.
+        assert oracle.failed == all(rival.failed for rival in rivals)
+        assert all(oracle.time <= rival.time * (1 + 1e-9) for rival in rivals)
 
 
 def execution_times(tasks: Tasks, share: Floats, split: str, policy: str) -> Floats:
@@ -263,7 +311,7 @@ def random_tasks(count: int) -> Tasks:
 def test_the_oracle_equals_a_fine_brute_force_search(split: str, policy: str, step: float) -> None:
     tasks = random_tasks(300)
     spec = spec_with(oracle_step=step, split=split, memory_policy=policy)
-    found = execution_times(tasks, fastest_share(tasks, spec), split, policy)
+    found = execution_times(tasks, fastest(tasks, spec).gpu_fraction, split, policy)
     grid = np.linspace(0, 1, 10_001)[:, None]
     searched = execution_times(tasks, grid, split, policy).min(axis=0)
     assert (found <= searched * (1 + 1e-12)).all()
@@ -278,16 +326,133 @@ def test_the_oracle_never_fails_a_task(step: float) -> None:
     # Enough memories that some shares of a full GPU round up over its memory.
     tasks = random_tasks(50_000)
     spec = spec_with(oracle_step=step, memory_policy="fail")
-    share = fastest_share(tasks, spec)
+    share = fastest(tasks, spec).gpu_fraction
     assert (share * tasks.memory_required <= 8000).all()
     assert np.isfinite(execution_times(tasks, share, "serial", "fail")).all()
+
+
+RACK = {
+    "devices": [
+        {"type": "gpu", "count": 2, "node": "a"},
+        {"type": "tpu", "count": 4, "node": "b", "memory_mb": 100, "speedup_slope": 19},
+        {"type": "cpu", "node": "a"},
+        {"type": "cpu", "node": "c"},
+    ],
+    "nodes": [{"name": "a", "count": 2}, {"name": "b"}, {"name": "c"}],
+    "network": {"bandwidth_mb_s": 1600, "latency_s": 0.5},
+}
+
+
+def on_rack(
+    share: float, device: int, cpu: int, tasks: Tasks = EASY, **columns: Any
+) -> dict[str, Any]:
+    """Devices 0..3 are GPUs of nodes 0 and 1, 4..7 TPUs of node 2, 8 and 9 the CPUs of nodes 0 and
+    1, 10 that of node 3."""
+    spec = RunSpec.parse({"cluster": RACK, "physics": columns.pop("physics", {})})
+    extra = {name: np.array([value]) for name, value in columns.items()}
+    result = price(
+        replace(tasks, **extra), np.array([share]), spec, np.array([device]), np.array([cpu])
+    )
+    return {name: getattr(result, name)[0] for name in result.__slots__}
+
+
+def test_data_of_another_node_is_moved_there() -> None:
+    # EASY takes 0.5 s on a GPU. Its 1600 MB take 1600 / 1600 + 0.5 = 1.5 s to another node.
+    assert on_rack(1, 0, 8, home=0)["time"] == pytest.approx(0.5)
+    assert on_rack(1, 0, 8, home=1)["time"] == pytest.approx(2.0)
+    assert on_rack(1, 0, 8, home=-1)["time"] == pytest.approx(0.5)
+    assert on_rack(0, 0, 10, home=0)["time"] == pytest.approx(2.5)
+    # Each part moves its share: 0.5 (0.5 + 1.5) and 0.5 (1 + 1.5).
+    moved = on_rack(0.5, 0, 8, home=3)
+    assert (moved["gpu_time"], moved["cpu_time"]) == pytest.approx((1.0, 1.25))
+
+
+def test_a_task_is_not_split_between_nodes() -> None:
+    assert on_rack(0.6, 0, 10)["time"] == pytest.approx(0.5)  # all on the GPU
+    assert on_rack(0.4, 0, 10)["time"] == pytest.approx(1.0)  # all on the CPU
+
+
+def test_an_indivisible_task_runs_where_the_larger_part_would() -> None:
+    half = on_rack(0.5, 0, 8, divisible=False)
+    assert (half["gpu_time"], half["cpu_time"]) == (0.5, 0)
+    less = on_rack(0.49, 0, 8, divisible=False)
+    assert (less["gpu_time"], less["cpu_time"]) == (0, 1)
+
+
+def test_without_a_cpu_in_the_node_all_of_a_task_runs_on_the_accelerator() -> None:
+    # T = 1, S = 1 + 19 * 0.5 = 10.5, X = 50 / 16000 on a TPU of node 2, which has no CPU.
+    small = task(1000, 0.5, 50)
+    assert on_rack(0.3, 4, -1, small)["time"] == pytest.approx(1 / 10.5 + 50 / 16_000)
+
+
+def test_a_task_that_does_not_fit_and_has_no_cpu_to_go_to_fails() -> None:
+    # EASY does not fit the 100 MB of a TPU. The slowest type that can run it is the CPU: 1 s.
+    result = on_rack(1, 4, -1)
+    assert result["failed"]
+    assert (result["gpu_time"], result["cpu_time"]) == (1, 0)
+    # With data on another node the charge includes moving it.
+    assert on_rack(1, 4, -1, home=0)["time"] == pytest.approx(2.5)
+    # A CPU of another node takes the task instead.
+    assert on_rack(1, 4, 10)["cpu_time"] == pytest.approx(1)
+
+
+def test_a_wide_task_uses_the_memory_and_the_power_of_all_of_its_devices() -> None:
+    # 300 MB do not fit one TPU or two of 100 MB each; they fit four. It takes the same time, and
+    # four times the energy and cost.
+    wide = task(1000, 0.5, 300)
+    time = 1 / 10.5 + 300 / 16_000
+    assert on_rack(1, 4, -1, wide, width=2)["failed"]
+    result = on_rack(1, 4, -1, wide, width=4)
+    assert result["time"] == pytest.approx(time)
+    assert result["energy"] == pytest.approx(4 * 50 * time)
+    assert result["cost_cloud"] == pytest.approx(4 * 0.0001 * time)
+
+
+def test_a_task_wider_than_every_type_fails_and_costs_nothing() -> None:
+    # No scheduler can run it, so there is nothing to compare.
+    result = on_rack(1, 0, 8, width=5)
+    assert result["failed"]
+    assert result["time"] == result["energy"] == 0
+
+
+def test_clusters_without_cpus_or_without_accelerators_run_everything_on_what_they_have() -> None:
+    gpus = RunSpec.parse({"cluster": {"devices": [{"type": "gpu", "count": 2}]}})
+    cpus = RunSpec.parse({"cluster": {"devices": [{"type": "cpu", "count": 2}]}})
+    for share in (0.0, 0.3, 1.0):
+        assert price(EASY, np.array([share]), gpus).gpu_time[0] == pytest.approx(0.5)
+        assert price(EASY, np.array([share]), cpus).cpu_time[0] == pytest.approx(1)
+    assert fastest(EASY, gpus).cpu == [-1]
+    assert fastest(EASY, cpus).device == [-1]
+    assert fastest(BULKY, cpus).gpu_fraction == [0]
+
+
+def test_the_oracle_prefers_the_home_of_a_task_unless_another_type_is_worth_the_way() -> None:
+    spec = RunSpec.parse({"cluster": RACK})
+    small = replace(task(1000, 0.5, 16), home=np.array([1]))
+    # 1 / 2.5 + 0.001 on a GPU at home (devices 2, 3), 1 / 10.5 + 0.001 + 0.51 on a TPU elsewhere.
+    assert fastest(small, spec).device[0] in (2, 3)
+    large = replace(task(4000, 0.5, 16), home=np.array([1]))  # T = 8: 3.2 s, or 0.76 + 0.51
+    assert fastest(large, spec).device[0] in (4, 5, 6, 7)
+
+
+def test_the_oracles_share_says_where_the_task_runs() -> None:
+    # Measured on GPUs alone: the share is 1, and not any other that would come to the same.
+    curve = {"kind": "gemm", "type": "gpu", "sizes": [100], "seconds": [1]}
+    spec = RunSpec.parse({"physics": {"measured": [curve]}})
+    found = fastest(replace(EASY, kind=["gemm"]), spec)
+    assert found.gpu_fraction.tolist() == [1]
+
+
+def test_the_best_time_is_that_of_the_fastest_type() -> None:
+    assert on_rack(0, 0, 8, task(1000, 0.5, 50))["best"] == pytest.approx(1 / 10.5 + 50 / 16_000)
+    assert priced(SMALL, 1)["best"] == pytest.approx(1 / 12)
 
 
 def contest(preset: str, seed: int) -> tuple[Floats, float, float, float]:
     """The Oracle's shares, and the total times of Oracle, cpu_only and gpu_only."""
     spec = RunSpec.parse({"seed": seed, "workload": {"preset": preset}})
     tasks, _ = generate(spec, Cursor(), 20_000)
-    share = fastest_share(tasks, spec)
+    share = fastest(tasks, spec).gpu_fraction
     rivals = (share, np.zeros(20_000), np.ones(20_000))
     totals = [float(execution_times(tasks, rival, "serial", "cpu").sum()) for rival in rivals]
     return share, *totals

@@ -159,7 +159,7 @@ def test_an_unknown_key_is_named_with_what_is_allowed(
         ("workload.arrival_rate", [0, INF]),
         ("workload.dependencies.probability", [1.1, NAN]),
         ("workload.dependencies.max_parents", [0, 17]),
-        ("workload.dependencies.window", [257]),
+        ("workload.dependencies.window", [1_000_001]),
         ("workload.mix", [["size"]]),
         (
             "workload.mix.size",

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from shared.domain.spec_model import problem_at
 from shared.domain.validation_messages import explain
 
 
@@ -99,6 +100,34 @@ def test_a_key_that_is_called_like_a_choice_is_a_key_all_the_same() -> None:
     assert lines({"named": {"round": {"length": "x"}}})[0].startswith("named.round.length: ")
     assert lines({"square": 1})[0].startswith("square: unknown key")
     assert lines({"top": {"kind": "square", "square": 1}})[0].startswith("top.square: unknown key")
+
+
+class Drawer(Strict):
+    lock: Annotated[int, Field(ge=0)] | Literal["none"] = "none"
+    wood: str = Field(description="oak, or any other")
+    sizes: tuple[int, ...] = ()
+
+    @model_validator(mode="after")
+    def _sizes_differ(self) -> Drawer:
+        for number, size in enumerate(self.sizes):
+            if size in self.sizes[:number]:
+                raise problem_at(f"{size} is given twice", "sizes", number)
+        return self
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        ({}, "wood: Field required: oak, or any other"),
+        ({"wood": "oak", "sizes": 3}, "sizes: Input should be a list (got 3)"),
+        ({"wood": "oak", "sizes": [3, 5, 3]}, "sizes.2: 3 is given twice"),
+        ({"wood": "oak", "lock": -1}, "lock: Input should be greater than or equal to 0 (got -1)"),
+    ],
+)
+def test_the_field_is_named_as_the_user_wrote_it(data: Any, line: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Drawer.model_validate(data)
+    assert explain(caught.value, Drawer, "drawer")[0] == line
 
 
 def test_every_problem_has_its_line() -> None:

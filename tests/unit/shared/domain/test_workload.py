@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats, Tasks
 from shared.domain.workload import Cursor, generate
+from shared.errors import SpecError
 
 COLUMNS = ("task_id", "size", "compute_intensity", "memory_required", "arrival_time")
 
@@ -80,6 +82,45 @@ def test_any_stretch_of_the_stream_follows_from_its_cursor_alone(start: int, cou
     for name in COLUMNS:
         assert getattr(tail, name).tobytes() == getattr(whole, name)[start:].tobytes(), name
     assert list(tail.parents) == list(whole.parents)[start:]
+
+
+# The first 10,000 tasks of version 0.2: hash of all columns and parents, the first arrival, and the
+# last task's arrival and size.
+VERSION_0_2: list[tuple[dict[str, Any], str, float, float, float]] = [
+    ({"seed": 42}, "88ec62c583832002", 0.049552331045548195, 2511.499507347388, 292.7039462356002),
+    (
+        {"seed": 7, "preset": "documented", "arrival_rate": 20},
+        "b955801fcd9a84ca", 0.006844081072072576, 505.1701845198218, 1604.431508252603,
+    ),
+    (
+        {"seed": 1001, "preset": "readme"},
+        "f41505f3fab216fa", 0.6425413179952257, 2473.7889355848897, 1480.3243118551738,
+    ),
+    (
+        {
+            "seed": 3,
+            "preset": "gpu_friendly",
+            "arrival_rate": 0.3,
+            "drift": [{"after": 5000, "preset": "cpu_friendly"}],
+            "dependencies": {"probability": 0.4, "max_parents": 3, "window": 64},
+        },
+        "de355a169484c1e0", 0.2265897909783897, 33302.09642884926, 41.176444075355036,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("workload", "digest", "first", "last", "size"), VERSION_0_2)
+def test_a_seed_means_the_same_tasks_as_in_earlier_versions(
+    workload: dict[str, Any], digest: str, first: float, last: float, size: float
+) -> None:
+    tasks = stream(spec_with(**workload), 10_000)
+    assert tasks.arrival_time[[0, -1]].tolist() == [first, last]
+    assert tasks.size[-1] == size
+    hashed = hashlib.sha256()
+    for name in COLUMNS:
+        hashed.update(getattr(tasks, name).tobytes())
+    hashed.update(repr([list(parents) for parents in tasks.parents]).encode())
+    assert hashed.hexdigest()[:16] == digest
 
 
 def test_the_same_seed_gives_the_same_tasks_and_another_seed_others() -> None:
@@ -301,3 +342,22 @@ def test_dependencies_change_nothing_else_of_a_task() -> None:
     waiting = stream(spec_with(dependencies={"probability": 0.5}), 1000)
     for name in COLUMNS:
         assert getattr(plain, name).tolist() == getattr(waiting, name).tolist()
+
+
+@pytest.mark.parametrize(
+    ("rule", "distance"),
+    [({}, 256), ({"probability": 0.5, "window": 64}, 256), ({"window": 1000}, 1000)],
+)
+def test_a_task_may_have_children_as_long_as_a_later_one_may_depend_on_it(
+    rule: dict[str, Any], distance: int
+) -> None:
+    """Submitted tasks may always depend on the 256 tasks before them."""
+    tasks = stream(spec_with(dependencies=rule), 100)
+    assert tasks.last_child is not None
+    assert (tasks.last_child - tasks.task_id).tolist() == [distance] * 100
+
+
+def test_generated_tasks_are_remembered_for_10_000_tasks_at_most() -> None:
+    with pytest.raises(SpecError, match=r"dependencies.window of generated tasks is at most 10000"):
+        spec_with(dependencies={"window": 10_001})
+    spec_with(dependencies={"window": 1_000_000}, source="submitted")

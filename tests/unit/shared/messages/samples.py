@@ -10,6 +10,7 @@ import pytest
 from shared.errors import Unreadable
 from shared.messages import batches
 from shared.messages.batches import Envelope, decode, encode
+from shared.messages.columns import RESULT
 
 COLUMNS: dict[str, list[Any]] = {
     "task_id": [300, 301, 302],
@@ -18,16 +19,22 @@ COLUMNS: dict[str, list[Any]] = {
     "memory_required": [0.0, 1600.0, 64_000.0],
     "arrival_time": [1.5, 1.5, 2.25],
     "dependencies": [[], [45, 299, 300], [46]],  # 45 and 46 are 256 tasks back
+    "kind": ["", "gemm", "gemm"],
+    "divisible": [True, False, True],
+    "width": [1, 2, 1],
+    "home": [-1, 0, 3],
+    "last_child": [301, 400, 302],
 }
 DECISION_COLUMNS: dict[str, list[Any]] = {
     "gpu_fraction": [0.0, 0.25, 1.0],
-    "gpu": [0, 3, 1],
+    "device": [0, 3, -1],
+    "cpu": [4, -1, 4],
     "model_version": [7, 7, 7],
     "explored": [False, True, False],
     "probability": [1.0, 0.05, 1.0],
 }
 RESULT_COLUMNS: dict[str, list[Any]] = {
-    name: [0.5, 1.5, 2.5] for name in batches.RESULTS.names[11:]
+    name: [0.5, 1.5, 2.5] for name in [column.name for column in RESULT]
 } | {"status": ["ok", "ok", "failed"]}
 CONTENT = {
     "tasks": COLUMNS,
@@ -47,7 +54,7 @@ def envelope_of(kind: str) -> Envelope:
     return Envelope(kind, "run-1", 12, 1700000000.25, scheduler, {"clock": 2.25, "n": [1]})
 
 
-def rows_of(kind: str, **changed: pa.Array) -> pa.RecordBatch:
+def rows_of(kind: str, /, **changed: pa.Array) -> pa.RecordBatch:
     """Good rows of a kind, but for the changed columns, which may be of any type."""
     fields, arrays = [], []
     for field in batches.SCHEMAS[kind]:
@@ -60,7 +67,7 @@ def rows_of(kind: str, **changed: pa.Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def message(kind: str, **changed: pa.Array) -> bytes:
+def message(kind: str, /, **changed: pa.Array) -> bytes:
     return encode(envelope_of(kind), rows_of(kind, **changed))
 
 
@@ -78,7 +85,7 @@ def written(
 
 
 ENVELOPE: dict[str, Any] = {
-    "format": 1,
+    "format": 2,
     "kind": "tasks",
     "run": "run-1",
     "batch": 12,

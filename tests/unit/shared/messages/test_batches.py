@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Tasks
 from shared.messages import batches
 from shared.messages.batches import Envelope, decode, encode
@@ -39,13 +40,28 @@ def test_the_same_batch_has_the_same_bytes(kind: str) -> None:
 
 
 def test_tasks_become_rows_and_tasks_again() -> None:
-    tasks = Tasks(*(np.array(COLUMNS[name]) for name in list(COLUMNS)[:5]), COLUMNS["dependencies"])
+    arrays = {n: np.array(v) for n, v in COLUMNS.items() if n not in ("dependencies", "kind")}
+    tasks = Tasks(**arrays, parents=COLUMNS["dependencies"], kind=COLUMNS["kind"])
     rows = batches.task_rows(tasks)
     assert rows.to_pydict() == COLUMNS
     again = batches.tasks_of(rows)
-    for name in list(COLUMNS)[:5]:
+    for name in arrays:
         assert getattr(again, name).tolist() == COLUMNS[name]
     assert again.parents == COLUMNS["dependencies"]
+    assert again.kind == COLUMNS["kind"]
+
+
+def test_columns_with_only_the_usual_value_are_none() -> None:
+    tasks = Tasks(*(np.array(COLUMNS[name]) for name in list(COLUMNS)[:5]))
+    again = batches.tasks_of(batches.task_rows(tasks))
+    assert (again.kind, again.divisible, again.width, again.home) == ((), None, None, None)
+
+
+def test_a_task_whose_last_child_is_unknown_may_have_children_for_256_tasks() -> None:
+    tasks = Tasks(*(np.array(COLUMNS[name]) for name in list(COLUMNS)[:5]))
+    again = batches.tasks_of(batches.task_rows(tasks))
+    assert again.last_child is not None
+    assert again.last_child.tolist() == [556, 557, 558]
 
 
 def test_tasks_that_do_not_wait_carry_empty_dependencies() -> None:
@@ -66,25 +82,31 @@ def test_the_dependencies_of_a_slice_are_those_of_its_tasks() -> None:
 def test_decisions_get_their_usual_values() -> None:
     rows = rows_of("tasks")
     tasks = batches.tasks_of(rows)
-    said = batches.decision_rows(rows, tasks, Decisions(np.array([0.0, 0.5, 1.0])), 4)
-    assert said.column("gpu").to_pylist() == [0, 1, 2]  # 300, 301, 302 modulo 4
-    assert said.column("model_version").to_pylist() == [0, 0, 0]
-    assert said.column("explored").to_pylist() == [False] * 3
-    assert said.column("probability").to_pylist() == [1.0] * 3
-    assert said.select(list(COLUMNS)).to_pydict() == COLUMNS
+    decisions = Decisions(np.array([0.0, 0.5, 1.0]))
+    decided = batches.decision_rows(rows, tasks, decisions, RunSpec().platform)
+    assert decided.column("device").to_pylist() == [0, 1, 2]  # 300, 301, 302 modulo 4
+    assert decided.column("cpu").to_pylist() == [4, 4, 4]  # behind the four GPUs
+    assert decided.column("model_version").to_pylist() == [0, 0, 0]
+    assert decided.column("explored").to_pylist() == [False] * 3
+    assert decided.column("probability").to_pylist() == [1.0] * 3
+    assert decided.select(list(COLUMNS)).to_pydict() == COLUMNS
 
 
-def test_decisions_carry_what_the_policy_said() -> None:
+def test_decisions_carry_what_the_policy_chose() -> None:
     rows = rows_of("tasks")
-    said = Decisions(
+    decisions = Decisions(
         gpu_fraction=np.array(DECISION_COLUMNS["gpu_fraction"]),
-        gpu=np.array(DECISION_COLUMNS["gpu"]),
+        device=np.array(DECISION_COLUMNS["device"]),
+        cpu=np.array(DECISION_COLUMNS["cpu"]),
         model_version=7,
         explored=np.array(DECISION_COLUMNS["explored"]),
         probability=np.array(DECISION_COLUMNS["probability"]),
     )
-    decided = batches.decision_rows(rows, batches.tasks_of(rows), said, 4)
-    assert decided.to_pydict() == CONTENT["decisions"]
+    platform = RunSpec().platform
+    decided = batches.decision_rows(rows, batches.tasks_of(rows), decisions, platform)
+    # Where it chose none: the GPU of task 2 and the only CPU in rotation.
+    completed = {**CONTENT["decisions"], "device": [0, 3, 2], "cpu": [4, 4, 4]}
+    assert decided.to_pydict() == completed
 
 
 @pytest.mark.parametrize(
@@ -125,6 +147,17 @@ def test_metadata_and_columns_of_a_newer_writer_are_ignored() -> None:
     batch = decode(bytes(sink.getvalue()), "tasks.run-1")
     assert batch.envelope == Envelope("tasks", "run-1", 12, 1.5)
     assert batch.rows.to_pydict() == COLUMNS
+
+
+def test_a_decision_of_format_1_is_read_with_the_values_of_its_time() -> None:
+    rows = rows_of("decisions")
+    old = rows.select([column.name for column in batches.COLUMNS["decisions"] if column.since == 1])
+    old = old.append_column("gpu", pa.array([0, 3, 1], pa.int16()))
+    again = decode(encode(envelope_of("decisions"), old), SUBJECTS["decisions"]).rows.to_pydict()
+    assert again["device"] == [0, 3, 1]
+    assert again["cpu"] == [-1] * 3
+    assert (again["kind"], again["divisible"]) == ([""] * 3, [True] * 3)
+    assert (again["width"], again["home"], again["last_child"]) == ([1] * 3, [-1] * 3, [-1] * 3)
 
 
 def test_columns_may_come_in_another_order() -> None:

@@ -32,7 +32,8 @@ from tests.unit.shared.messages.samples import (
 def test_a_missing_column_is_named(kind: str) -> None:
     rows = rows_of(kind)
     # A column of a later version gets its default instead: see test_columns.py.
-    for name in [column.name for column in batches.COLUMNS[kind] if column.since == 1]:
+    required = [c.name for c in batches.COLUMNS[kind] if c.since == 1 or c.formerly]
+    for name in required:
         without = rows.select([other for other in rows.schema.names if other != name])
         assert refusal(encode(envelope_of(kind), without), kind) == f"columns are missing: {name}"
 
@@ -77,25 +78,42 @@ def test_a_missing_parent_is_refused() -> None:
 @pytest.mark.parametrize(
     ("column", "values", "said"),
     [
-        ("size", [1.0, math.nan, 1.0], "size must be above 0, at most 1e+09, got nan"),
-        ("size", [1.0, 1.0, -2.5], "size must be above 0, at most 1e+09, got -2.5"),
-        ("size", [0.0, 1.0, 1.0], "size must be above 0, at most 1e+09, got 0.0"),
-        ("size", [math.inf, 1.0, 1.0], "size must be above 0, at most 1e+09, got inf"),
-        ("compute_intensity", [0.0, 2.0, 1.0], "compute_intensity must be 0..1, got 2.0"),
-        ("compute_intensity", [0.0, -0.1, 1.0], "compute_intensity must be 0..1, got -0.1"),
-        ("compute_intensity", [math.nan, 0, 0], "compute_intensity must be 0..1, got nan"),
-        ("memory_required", [-1.0, 0, 0], "memory_required must be 0 to 1e+09, got -1.0"),
-        ("memory_required", [math.inf, 0, 0], "memory_required must be 0 to 1e+09, got inf"),
-        ("arrival_time", [-0.5, 0, 0], "arrival_time must be 0 to 1e+09, got -0.5"),
-        ("arrival_time", [0, 0, math.nan], "arrival_time must be 0 to 1e+09, got nan"),
-        ("task_id", [300, 302, 303], "task_id must be rising by one, got 302"),
-        ("task_id", [300, 300, 301], "task_id must be rising by one, got 300"),
-        ("task_id", [302, 301, 300], "task_id must be rising by one, got 301"),
-        ("task_id", [-1, 0, 1], "task_id must be 0 or more, got -1"),
-        ("dependencies", [[], [], [45]], "dependencies of task 302: 45 is not one of the 256"),
-        ("dependencies", [[], [301], []], "dependencies of task 301: 301 is not one of the 256"),
-        ("dependencies", [[], [302], []], "dependencies of task 301: 302 is not one of the 256"),
-        ("dependencies", [[-1], [], []], "dependencies of task 300: -1 is not one of the 256"),
+        ("size", [1.0, math.nan, 1.0], "size must be above 0, at most 1e+09, got nan in row 1"),
+        ("size", [1.0, 1.0, -2.5], "size must be above 0, at most 1e+09, got -2.5 in row 2"),
+        ("size", [0.0, 1.0, 1.0], "size must be above 0, at most 1e+09, got 0.0 in row 0"),
+        ("size", [math.inf, 1.0, 1.0], "size must be above 0, at most 1e+09, got inf in row 0"),
+        ("compute_intensity", [0.0, 2.0, 1.0], "compute_intensity must be 0..1, got 2.0 in row 1"),
+        (
+            "compute_intensity",
+            [0.0, -0.1, 1.0],
+            "compute_intensity must be 0..1, got -0.1 in row 1",
+        ),
+        ("compute_intensity", [math.nan, 0, 0], "compute_intensity must be 0..1, got nan in row 0"),
+        ("memory_required", [-1.0, 0, 0], "memory_required must be 0 to 1e+09, got -1.0 in row 0"),
+        (
+            "memory_required",
+            [math.inf, 0, 0],
+            "memory_required must be 0 to 1e+09, got inf in row 0",
+        ),
+        ("arrival_time", [-0.5, 0, 0], "arrival_time must be 0 to 1e+09, got -0.5 in row 0"),
+        ("arrival_time", [0, 0, math.nan], "arrival_time must be 0 to 1e+09, got nan in row 2"),
+        ("task_id", [300, 302, 303], "task_id must be rising by one, got 302 in row 1"),
+        ("task_id", [300, 300, 301], "task_id must be rising by one, got 300 in row 1"),
+        ("task_id", [302, 301, 300], "task_id must be rising by one, got 301 in row 1"),
+        ("task_id", [-1, 0, 1], "task_id must be 0 or more, got -1 in row 0"),
+        (
+            "dependencies",
+            [[], [301], []],
+            "dependencies of task 301: 301 is not one of the 1000000",
+        ),
+        (
+            "dependencies",
+            [[], [302], []],
+            "dependencies of task 301: 302 is not one of the 1000000",
+        ),
+        ("dependencies", [[-1], [], []], "dependencies of task 300: -1 is not one of the 1000000"),
+        ("width", [1, 0, 1], "width must be 1 to 100000, got 0 in row 1"),
+        ("home", [-2, 0, 0], "home must be -1 or more, got -2 in row 0"),
     ],
 )
 @pytest.mark.parametrize("kind", KINDS)
@@ -109,17 +127,18 @@ def test_an_impossible_task_is_refused_with_its_value(
 def test_a_first_task_has_no_parent_before_task_zero() -> None:
     changed = {"task_id": [0, 1, 2], "dependencies": [[-1], [], []]}
     arrays = {name: pa.array(v, batches.TASKS.field(name).type) for name, v in changed.items()}
-    assert "-1 is not one of the 256 tasks before it" in refusal(message("tasks", **arrays))
+    assert "-1 is not one of the 1000000 tasks before it" in refusal(message("tasks", **arrays))
 
 
 @pytest.mark.parametrize("kind", ["decisions", "results"])
 @pytest.mark.parametrize(
     ("column", "values", "said"),
     [
-        ("gpu_fraction", [0, 1.5, 1], "gpu_fraction must be 0..1, got 1.5"),
-        ("gpu_fraction", [-0.5, 0, 1], "gpu_fraction must be 0..1, got -0.5"),
-        ("gpu_fraction", [0, 0, math.nan], "gpu_fraction must be 0..1, got nan"),
-        ("gpu", [0, 1, -1], "gpu must be 0 or more, got -1"),
+        ("gpu_fraction", [0, 1.5, 1], "gpu_fraction must be 0..1, got 1.5 in row 1"),
+        ("gpu_fraction", [-0.5, 0, 1], "gpu_fraction must be 0..1, got -0.5 in row 0"),
+        ("gpu_fraction", [0, 0, math.nan], "gpu_fraction must be 0..1, got nan in row 2"),
+        ("device", [0, 1, -2], "device must be -1 or more, got -2 in row 2"),
+        ("cpu", [0, -3, 1], "cpu must be -1 or more, got -3 in row 1"),
     ],
 )
 def test_an_impossible_decision_is_refused_with_its_value(
@@ -161,8 +180,8 @@ def test_a_compressed_message_is_refused_before_it_is_unpacked(codec: str, packe
 
 
 def test_a_newer_format_is_refused_by_its_number() -> None:
-    said = refusal(written(json.dumps(ENVELOPE | {"format": 2})))
-    assert said == "batch format 2 is newer than the 1 that this version reads: upgrade it"
+    reason = refusal(written(json.dumps(ENVELOPE | {"format": 3})))
+    assert reason == "batch format 3 is newer than the 2 that this version reads: upgrade it"
 
 
 @pytest.mark.parametrize("missing", ["format", "kind", "run", "batch", "published_at"])
@@ -224,13 +243,15 @@ def assert_refused_or_valid(body: bytes, kind: str) -> None:
     assert ids == list(range(ids[0], ids[0] + len(ids)))
     assert ids[0] >= 0
     for task_id, parents in zip(ids, rows["dependencies"], strict=True):
-        assert all(max(0, task_id - 256) <= parent < task_id for parent in parents)
+        assert all(max(0, task_id - 10**6) <= parent < task_id for parent in parents)
     assert all(0 < size < math.inf for size in rows["size"])
     assert all(0 <= intensity <= 1 for intensity in rows["compute_intensity"])
     assert all(0 <= memory < math.inf for memory in rows["memory_required"])
     assert all(0 <= arrival < math.inf for arrival in rows["arrival_time"])
     assert all(0 <= share <= 1 for share in rows.get("gpu_fraction", []))
-    assert all(gpu >= 0 for gpu in rows.get("gpu", []))
+    assert all(number >= -1 for name in ("device", "cpu") for number in rows.get(name, []))
+    assert all(1 <= width <= 100_000 for width in rows["width"])
+    assert all(home >= -1 for home in rows["home"])
 
 
 BODIES = {kind: message(kind) for kind in KINDS}
