@@ -28,12 +28,13 @@ COMMANDS = {  # with their lines in `hybrid --help`
     "rejected": "Dead letters: messages that a service could not read, kept with the reason.",
     "experiment": "Experiments: many runs, several seeds, one report with figures and intervals.",
     "trace": "Inspect, convert and replay recorded workloads.",
+    "platform": "Platforms: import, list, show and check the machines that runs are simulated on.",
     "sql": "Query ClickHouse with read-only access.",
     "tail": "Print messages as they pass on the bus, until Ctrl-C.",
     "profile": "Measure this machine: matrix products, memory, the GPU if torch finds one.",
 }
 # The modules of groups; any other command is a function in the module of its name.
-GROUPS = {name: f"{name}s.commands" for name in ("run", "model", "experiment", "trace")}
+GROUPS = {name: f"{name}s.commands" for name in ("run", "model", "experiment", "trace", "platform")}
 GROUPS["rejected"] = "rejected"
 
 

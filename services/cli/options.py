@@ -19,4 +19,12 @@ Cluster = Annotated[
     Path | None,
     Option(help="A file of `hybrid profile`: a machine's physics; fields of a spec override it."),
 ]
+Platform = Annotated[
+    str | None,
+    Option(
+        metavar="NAME|FILE",
+        help="The machines: a platform's name or file (`hybrid platform list`); "
+        "fields of a spec override it.",
+    ),
+]
 Wait = Annotated[bool, Option("--wait", help="Wait until the run is complete.")]

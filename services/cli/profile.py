@@ -16,6 +16,7 @@ from services.cli.options import Json
 from services.cli.output import err, out, print_json, progress, right, table
 from services.lab.atomic_write import replace_text
 from services.lab.experiments.declaration import merged
+from services.lab.platforms.hardware_profile import import_profile
 from services.lab.profiling.hardware_profile import (
     Constant,
     Product,
@@ -41,8 +42,10 @@ def profile(
 
     Close other programs first: the file says when repetitions differ too much. `--cluster` gives a
     run this machine's physics; fields of a spec file take precedence over those of the profile.
+    A file that ends in .yaml is written as a platform file, for `--platform`.
 
     Examples: `hybrid profile`, `hybrid profile --quick --out laptop.json`,
+    `hybrid profile --out laptop.yaml`,
     `hybrid run start --cluster hardware_profile.json --tasks 10000`
     """
     # Imported here because it is large, and `hybrid run start` imports this module too.
@@ -58,7 +61,7 @@ def profile(
         )
     existed = output.exists()
     try:
-        replace_text(output, measured.model_dump_json(by_alias=True, indent=2) + "\n")
+        _write(measured, output)
     except OSError as error:
         raise ProfileError(f"{output} cannot be written: {error.strerror}") from None
     if json:
@@ -67,6 +70,13 @@ def profile(
         out.print(_table(measured))
     show_calibration(measured)
     err.print(f"{'overwrote' if existed else 'wrote'} {escape(str(output))}", soft_wrap=True)
+
+
+def _write(profile: Profile, output: Path) -> None:
+    if output.suffix in (".yaml", ".yml"):
+        import_profile(profile, output.stem).write(output)
+    else:
+        replace_text(output, profile.model_dump_json(by_alias=True, indent=2) + "\n")
 
 
 def merge_profile(cluster: Path | None, spec: dict[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from shared.runtime.settings import Settings
 # The columns that fit on a line of a terminal; --json has every column.
 SHOWN_COLUMNS = (
     "task_id", "size", "compute_intensity", "memory_required", "arrival_time", "gpu_fraction",
-    "gpu", "time", "wait", "energy", "cost", "status",
+    "device", "cpu", "time", "turnaround", "energy", "cost", "status",
 )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from typer import Option
 from deploy.local.arena import DEFAULT_DATA_DIR, Ports
 from deploy.local.stack import Plan, Stack, parse_scale, policy_label
 from services.cli.client import gateway_of
-from services.cli.options import Cluster, Json, Preset, Seed, SpecFile
+from services.cli.options import Cluster, Json, Platform, Preset, Seed, SpecFile
 from services.cli.output import coloured, err, fail, print_json, race_table
 from services.cli.runs.completion import wait_for
 from services.cli.runs.spec import spec_from
@@ -44,6 +44,7 @@ def up(
     preset: Preset = None,
     spec: SpecFile = None,
     cluster: Cluster = None,
+    platform: Platform = None,
     scale: Annotated[
         list[str] | None, Option(help="Workers of a scheduler: greedy=3. Repeatable.")
     ] = None,
@@ -74,11 +75,11 @@ def up(
 
     Examples: `hybrid up`, `hybrid up --scale greedy=3 --tasks 10000`,
     `hybrid up --tasks 2000 --pace max --exit --json`, `hybrid up --add my_scheduler.py`,
-    `hybrid up --auto-ports --port 8100`
+    `hybrid up --auto-ports --port 8100`, `hybrid up --platform rack`
     """
     logs.set_up(Settings(log_level="warning", log_format="console"))
     plugins = tuple(add or ())
-    run_spec = spec_from(spec, tasks, pace, seed, preset, cluster)
+    run_spec = spec_from(spec, tasks, pace, seed, preset, cluster, platform)
     if exit and run_spec.get("tasks") is None:
         fail("--exit needs a run that ends: give --tasks, or a spec with tasks")
     workers = parse_scale(scale or [], {*BUILT_IN, *SCALABLE, *map(policy_label, plugins)})

@@ -109,7 +109,7 @@ def measure_work(spec: RunSpec) -> dict[str, Any]:
         batch = batches.decode(sent, "tasks.bench")
         tasks = batches.tasks_of(batch.rows)
         decisions = check(policy.decide(tasks, spec), tasks, spec, name)
-        made = batches.decision_rows(batch.rows, tasks, decisions, spec.cluster.gpus)
+        made = batches.decision_rows(batch.rows, tasks, decisions, spec.platform)
         envelope = replace(batch.envelope, kind="decisions", scheduler=name, state=None)
         return encoded(Batch(envelope, made))
 

@@ -16,9 +16,9 @@ from typer import Argument, Option
 
 from services.cli.client import connect
 from services.cli.experiments.execution import remove_arena, run_on_arena, run_on_own_arena
-from services.cli.options import Cluster, DataDir, Json, Url
+from services.cli.options import Cluster, DataDir, Json, Platform, Url
 from services.cli.output import err, fail, out, print_json, table
-from services.cli.profile import merge_profile
+from services.cli.platforms.option import merge_machine
 from services.cli.settings import settings_behind_gateway
 from services.lab.experiments import declaration as experiments
 from services.lab.experiments import provenance
@@ -59,6 +59,7 @@ def run(
     seeds: Annotated[str | None, Option(help="Number (5: seeds 1 to 5), or which (7,8,9).")] = None,
     pace: Annotated[str | None, Option(help="Tasks per second of wall time, or max.")] = None,
     cluster: Cluster = None,
+    platform: Platform = None,
     out_dir: Annotated[
         Path | None,
         Option("--out", help="Folder for data and report.", show_default="experiments/..."),
@@ -76,14 +77,15 @@ def run(
 
     Examples: `hybrid experiment run shift`, `hybrid experiment run heavy --seeds 3`,
     `hybrid experiment run heavy --tasks 1000000 --seeds 1 --pace max`,
+    `hybrid experiment run load --platform dgx`,
     `hybrid experiment run mine.yaml --url http://127.0.0.1:8000`,
     `hybrid experiment run --resume experiments/shift-1116-081502`
     """
     logs.set_up(Settings(log_level="warning", log_format="console"))
     if (name is None) == (resume is None):
         fail("give the name of an experiment, or --resume and its folder")
-    options = {"tasks": tasks, "seeds": seeds, "pace": pace, "cluster": cluster}
-    options = {key: value for key, value in options.items() if value is not None}
+    given = {"tasks": tasks, "seeds": seeds, "pace": pace, "cluster": cluster, "platform": platform}
+    options = {key: value for key, value in given.items() if value is not None}
     remote = url is not None or data_dir is not None
     if resume is not None:
         if options or out_dir is not None:
@@ -162,7 +164,8 @@ def compare(
 
 def _with_options(declared: Experiment, options: dict[str, Any]) -> Experiment:
     data = declared.model_dump(mode="json")
-    data["spec"] = merge_profile(options.get("cluster"), data["spec"])
+    machine = options.get("cluster"), options.get("platform")
+    data["spec"] = merge_machine(*machine, data["spec"])
     if "tasks" in options:
         data["tasks"] = options["tasks"]
     if "seeds" in options:

@@ -15,6 +15,7 @@ from services.cli.options import (
     DataDir,
     Json,
     Limit,
+    Platform,
     Preset,
     Run,
     Seed,
@@ -35,6 +36,7 @@ def start(
     seed: Seed = None,
     preset: Preset = None,
     cluster: Cluster = None,
+    platform: Platform = None,
     wait: Wait = False,
     url: Url = None,
     data_dir: DataDir = None,
@@ -44,13 +46,13 @@ def start(
 
     Examples: `hybrid run start --tasks 10000 --pace max --wait`,
     `hybrid run start --spec my-run.yaml --seed 7`,
-    `hybrid run start --cluster hardware_profile.json`
+    `hybrid run start --platform dgx`, `hybrid run start --cluster hardware_profile.json`
     """
     # Imported here because numpy and pydantic would slow down `hybrid run list`.
     from services.cli.runs.completion import wait_for
     from services.cli.runs.spec import spec_from
 
-    data = spec_from(spec, tasks, pace, seed, preset, cluster)
+    data = spec_from(spec, tasks, pace, seed, preset, cluster, platform)
     if wait and data.get("tasks") is None:
         fail("--wait needs a run that ends: give --tasks")
     gateway = connect(url, data_dir)

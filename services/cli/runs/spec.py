@@ -1,11 +1,11 @@
-"""A RunSpec from the command line's options, a spec file and a hardware profile."""
+"""A RunSpec from the command line's options, a spec file and a platform."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from services.cli.profile import merge_profile
+from services.cli.platforms.option import merge_machine
 from shared.domain.spec import RunSpec, read_mapping
 
 
@@ -16,14 +16,15 @@ def spec_from(
     seed: int | None,
     preset: str | None,
     cluster: Path | None = None,
+    platform: str | None = None,
 ) -> dict[str, Any]:
-    """Options take precedence over the spec file, and that over the hardware profile.
+    """Options take precedence over the spec file, and that over the platform or hardware profile.
 
     Validated here, so that a mistake is reported without an arena.
     """
     data = read_mapping(spec) if spec else {}
     RunSpec.parse(data)
-    data = merge_profile(cluster, dict(data or {}))
+    data = merge_machine(cluster, platform, dict(data or {}))
     for key, value in (("tasks", tasks), ("pace", pace), ("seed", seed)):
         if value is not None:
             data[key] = value

@@ -23,9 +23,6 @@ SHIPPED_MODELS = """
     SELECT name, count() AS models FROM models FINAL
     WHERE run = {run:String} AND shipped GROUP BY name
 """
-STANDING_FIELDS = (
-    "total_time", "avg_time", "avg_wait", "makespan", "avg_energy", "avg_cost", "vs_oracle"
-)  # fmt: skip
 
 
 def summarise(arena: Arena, run: dict[str, Any]) -> dict[str, Any]:
@@ -48,8 +45,8 @@ def summarise(arena: Arena, run: dict[str, Any]) -> dict[str, Any]:
         "bound": run["bound"],
         "schedulers": {
             scheduler: {
+                **standing,
                 "results": counts[scheduler]["results"],
-                **{field: standing[field] for field in STANDING_FIELDS},
                 **learning.get(scheduler, {}),
             }
             for scheduler, standing in run["schedulers"].items()

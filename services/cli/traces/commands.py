@@ -10,7 +10,7 @@ import yaml
 from rich.markup import escape
 from typer import Option
 
-from services.cli.options import Json
+from services.cli.options import Json, Platform
 from services.cli.output import err, out, print_json
 from services.cli.traces import options
 from services.cli.traces.output import show_report, show_summary, trace_progress
@@ -19,6 +19,7 @@ from services.lab.traces.convert import check_target
 from services.lab.traces.convert import convert as write
 from services.lab.traces.mapping import Mapping
 from services.lab.traces.summary import Summary
+from shared.domain.spec import RunSpec
 from shared.domain.tasks import Tasks
 
 app = typer.Typer(no_args_is_help=True)
@@ -29,22 +30,27 @@ def inspect(
     file: options.File,
     format: options.Format = None,
     mapping: options.MappingFile = None,
+    spec: options.SpecFile = None,
+    platform: Platform = None,
     errors: options.Errors = None,
     show: options.Show = options.SHOWN,
     strict: options.Strict = False,
     json: Json = False,
 ) -> None:
-    """Summarise a trace: its tasks, which column maps to which field, and what was skipped.
+    """Summarise a trace: its tasks, which column maps to which field, the load that they offer to
+    the platform, what cannot be concluded from them, and what was skipped.
 
-    Examples: `hybrid trace inspect jobs.swf`, `hybrid trace inspect pods.csv.gz --json`
+    Examples: `hybrid trace inspect jobs.swf`,
+    `hybrid trace inspect pods.csv.gz --platform workstation --json`
     """
     with options.reporting(file, errors, show, strict) as report:
-        trace = options.open_trace(file, report, format, mapping)
+        chosen = RunSpec.parse(options.spec_fields(spec, platform))
+        trace = options.open_trace(file, report, format, mapping, chosen)
         summary = Summary(trace)
         with trace_progress(json) as update:
             for tasks in trace.batches():
                 summary.add(tasks)
-                update(trace.progress, trace.translator.next_task)
+                update(trace.progress, trace.tasks_read)
     described = summary.described()
     if json:
         print_json(described)
@@ -59,6 +65,8 @@ def convert(
     target: Annotated[Path, Option("--out", help="A .csv or .parquet file.")],
     format: options.Format = None,
     mapping: options.MappingFile = None,
+    spec: options.SpecFile = None,
+    platform: Platform = None,
     errors: options.Errors = None,
     show: options.Show = options.SHOWN,
     strict: options.Strict = False,
@@ -66,11 +74,16 @@ def convert(
 ) -> None:
     """Convert a trace to the arena's own CSV or Parquet.
 
+    Sizes are such that tasks take as long as recorded on the devices of `--spec` or `--platform`;
+    without either, on those of the default cluster.
+
     Example: `hybrid trace convert jobs.swf.gz --out jobs.parquet`
     """
     with options.reporting(file, errors, show, strict) as report:
         check_target(file, target)
-        trace = options.open_trace(file, report, format, mapping)
+        given = spec is not None or platform is not None
+        chosen = RunSpec.parse(options.spec_fields(spec, platform)) if given else None
+        trace = options.open_trace(file, report, format, mapping, chosen)
         with trace_progress(json) as update:
 
             def watch(tasks: Tasks) -> None:

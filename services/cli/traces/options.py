@@ -11,10 +11,12 @@ from rich.markup import escape
 from typer import Argument, Option
 
 from services.cli.output import err
+from services.cli.platforms.option import merge_platform
 from services.lab.traces.mapping import Mapping, load_mapping
 from services.lab.traces.problem_report import SHOWN as SHOWN
 from services.lab.traces.problem_report import Report, TraceError
 from services.lab.traces.trace import FORMATS, Trace
+from shared.domain.spec import RunSpec, read_mapping
 
 INTERRUPTED = 130  # the exit code of a command that Ctrl-C ended
 
@@ -25,6 +27,7 @@ Format = Annotated[
 MappingFile = Annotated[
     Path | None, Option(help="YAML that maps columns to task fields; see docs.")
 ]
+SpecFile = Annotated[Path | None, Option("--spec", help="A RunSpec: cluster, physics, learning.")]
 Errors = Annotated[Path | None, Option(help="Write all problems to this file.")]
 Show = Annotated[int, Option(min=0, help="How many problems to show.")]
 Strict = Annotated[bool, Option("--strict", help="Fail at the first problem.")]
@@ -60,8 +63,29 @@ def mapping_of(path: Path | None) -> Mapping:
     return Mapping() if path is None else load_mapping(path)
 
 
-def open_trace(file: Path, report: Report, format: str | None, mapping: Path | None) -> Trace:
-    return Trace(file, report, format=known_format(format), mapping=mapping_of(mapping))
+def open_trace(
+    file: Path,
+    report: Report,
+    format: str | None,
+    mapping: Path | None,
+    spec: RunSpec | None,
+    limit: int | None = None,
+) -> Trace:
+    return Trace(
+        file,
+        report,
+        format=known_format(format),
+        mapping=mapping_of(mapping),
+        spec=spec,
+        limit=limit,
+    )
+
+
+def spec_fields(spec: Path | None, platform: str | None) -> dict[str, Any]:
+    """The fields of a spec file, and those of a platform for what it leaves out."""
+    data = dict(read_mapping(spec) or {}) if spec else {}
+    RunSpec.parse(data)
+    return merge_platform(platform, data)
 
 
 def left_out(report: Report) -> dict[str, Any]:

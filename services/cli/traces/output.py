@@ -21,7 +21,7 @@ LABELS = {
     "size": "size",
     "compute_intensity": "compute intensity",
     "memory_required": "memory, MB",
-    "cpu_seconds": "seconds on the CPU",
+    "width": "devices at once",
     "gap": "seconds between arrivals",
 }
 
@@ -33,6 +33,9 @@ def show_summary(summary: dict[str, Any]) -> None:
     if summary["tasks"]:
         out.print(_distributions(summary))
         _show_arrivals(summary)
+        _show_load(summary)
+        for warning in summary["warnings"]:
+            err.print(f"[yellow]warning[/]: {escape(warning)}", soft_wrap=True)
 
 
 def _columns(columns: list[dict[str, Any]], tasks: int) -> Table:
@@ -50,9 +53,11 @@ def _columns(columns: list[dict[str, Any]], tasks: int) -> Table:
 
 def _distributions(summary: dict[str, Any]) -> Table:
     title = None if summary["distributions_exact"] else f"median and p95 of a sample of {SAMPLE:,}"
+    named = {LABELS[name]: values for name, values in summary["distributions"].items()}
+    named |= {f"seconds on {name}": values for name, values in summary["seconds_on"].items()}
     rows = (
-        (LABELS[name], *(f"{value:,.6g}" for value in values.values()))
-        for name, values in summary["distributions"].items()
+        (escape(name), *(f"{value:,.6g}" for value in values.values()))
+        for name, values in named.items()
         if values is not None
     )
     return table(["", *right("min", "median", "p95", "max")], rows, title=title)
@@ -66,10 +71,29 @@ def _show_arrivals(summary: dict[str, Any]) -> None:
         out.print(f"arrivals: {arrivals['per_s']:.4g} per second over {arrivals['span_s']:,.6g} s")
     out.print(
         f"dependencies: {links['waiting_tasks']:,} tasks wait for {links['edges']:,} parents, "
-        f"at most {links['most_parents']:,} each"
+        f"at most {links['most_parents']:,} each and {links['window']:,} tasks back"
         if links["edges"]
         else "dependencies: none"
     )
+
+
+def _show_load(summary: dict[str, Any]) -> None:
+    load, tasks, fit = summary["load"], summary["tasks"], summary["fit_accelerator_memory"]
+    if load is not None:
+        sample = " (of a sample of the tasks)" if load["sampled"] else ""
+        out.print(
+            f"offered load: [bold]{load['cluster']:.3g}[/] of the cluster; {load['busiest']:.3g} "
+            f"in the {load['busiest_span_s']:,.4g} s in which nine of ten tasks arrive{sample}"
+        )
+        rows = (
+            (escape(name), f"{each['tasks']:,.0f}", f"{each['load']:.3g}")
+            for name, each in load["by_type"].items()
+        )
+        out.print(
+            table(["", *right("tasks that are fastest there", "load if they ran there")], rows)
+        )
+    if fit < tasks:
+        out.print(f"{tasks - fit:,} of {tasks:,} tasks fit the memory of no accelerator")
 
 
 def show_report(report: Report) -> None:

@@ -11,15 +11,16 @@ from rich.markup import escape
 from typer import Option
 
 from services.cli.client import connect
-from services.cli.options import DataDir, Json, Url, Wait
+from services.cli.options import DataDir, Json, Platform, Url, Wait
 from services.cli.output import coloured, err, fail, out, print_json, race_table
 from services.cli.runs.completion import wait_for
-from services.cli.runs.spec import spec_from
 from services.cli.traces import options
 from services.cli.traces.output import Update, show_report, trace_progress
 from services.lab.traces import replay as replaying
+from services.lab.traces.problem_report import Report
+from services.lab.traces.summary import load_warnings
 from services.lab.traces.trace import Trace, detect
-from shared.domain.spec import Physics, RunSpec
+from shared.domain.spec import RunSpec
 
 
 def replay(
@@ -29,7 +30,17 @@ def replay(
     ] = None,
     seed: Annotated[int | None, Option(help="Seed of the schedulers' random numbers.")] = None,
     pace: Annotated[str, Option(help="Tasks per second of wall time, or max.")] = "max",
-    spec: Annotated[Path | None, Option(help="A RunSpec: cluster, physics, learning.")] = None,
+    spec: options.SpecFile = None,
+    platform: Platform = None,
+    load: Annotated[
+        float | None, Option(min=1e-6, help="Stretch the arrivals to this offered load, e.g. 0.8.")
+    ] = None,
+    pretrain: Annotated[
+        float | None,
+        Option(
+            min=0.001, max=1, help="Pre-train learners on tasks like this first part, e.g. 0.2."
+        ),
+    ] = None,
     limit: Annotated[int | None, Option(min=1, help="Only the first tasks.")] = None,
     wait: Wait = False,
     resume: Annotated[str | None, Option(metavar="RUN", help="Continue this run's replay.")] = None,
@@ -49,26 +60,48 @@ def replay(
     Examples: `hybrid trace replay jobs.swf --schedulers greedy,oracle --wait`,
     `hybrid trace replay jobs.swf --resume 1116-081502-6a1f`
     """
-    given = {"format": format, "mapping": mapping, "limit": limit, "url": url, "data-dir": data_dir}
+    given = {"format": format, "mapping": mapping, "limit": limit, "load": load, "url": url,
+             "data-dir": data_dir}  # fmt: skip
     with options.reporting(file, errors, show, strict) as report:
         rules, trace_format = (
             options.mapping_of(mapping),
             options.known_format(format) or detect(file),
         )
-        fingerprint = replaying.fingerprint(file, trace_format, rules, limit)
-        gateway = connect(url, data_dir)
+        fingerprint = replaying.fingerprint(file, trace_format, rules, limit, load)
         data: dict[str, Any] = {}
         if resume is None:
-            data = replaying.run_spec(_spec(spec, pace, seed, schedulers), file, fingerprint)
-            physics, start = RunSpec.parse(data).physics, 0
-        else:
-            if spec or schedulers or seed is not None:
-                fail("--resume uses the run's own spec: leave out --spec, --schedulers and --seed")
+            fields = _spec(options.spec_fields(spec, platform), pace, seed, schedulers)
+            data = replaying.run_spec(fields, file, fingerprint)
+        gateway = connect(url, data_dir)
+        start = 0
+        if resume is not None:
+            if spec or platform or pretrain or schedulers or seed is not None:
+                fail(
+                    "--resume uses the run's own spec: leave out --spec, --platform, --pretrain, "
+                    "--schedulers and --seed"
+                )
             record = gateway.get(f"/api/runs/{resume}")
             start = replaying.check_resumed(record, fingerprint)
-            physics = Physics.model_validate(record["spec"]["physics"])
-        trace = Trace(file, report, format=trace_format, mapping=rules, physics=physics)
-        batches = replaying.first_and_rest(trace, limit)
+            data = record["spec"]
+
+        def opened(report: Report, limit: int | None) -> Trace:
+            run_spec = RunSpec.parse(data)
+            return Trace(
+                file, report, format=trace_format, mapping=rules, spec=run_spec, limit=limit
+            )
+
+        trace = opened(report, limit)
+        factor = replaying.stretch(trace, load)
+        batches = replaying.first_and_rest(replaying.rescaled(trace.batches(), factor))
+        if load is None:
+            for warning in load_warnings(trace):
+                err.print(f"[yellow]warning[/]: {escape(warning)}", soft_wrap=True)
+        if resume is None:
+            first = None
+            if pretrain is not None:
+                tasks = max(round(pretrain * trace.survey().tasks), 1)
+                first = replaying.first_part(opened(Report(), tasks))
+            data = replaying.complete_spec(data, trace, first)
         run = resume or str(gateway.post("/api/runs", data)["run"])
         started = time.monotonic()
         with trace_progress(json) as update:
@@ -117,8 +150,12 @@ def _progress_reporter(trace: Trace, update: Update, limit: int | None) -> repla
     return watch
 
 
-def _spec(spec: Path | None, pace: str, seed: int | None, schedulers: str | None) -> dict[str, Any]:
-    data = spec_from(spec, None, pace, seed, None)
+def _spec(
+    fields: dict[str, Any], pace: str, seed: int | None, schedulers: str | None
+) -> dict[str, Any]:
+    data = {**fields, "pace": pace}
+    if seed is not None:
+        data["seed"] = seed
     if schedulers:
         data["schedulers"] = [name.strip() for name in schedulers.split(",") if name.strip()]
     return RunSpec.parse(data).model_dump(mode="json", exclude_unset=True)

@@ -6,6 +6,7 @@ ClickHouse aggregates; only the tasks are read in full, to compute the bounds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ import pyarrow.compute as pc
 
 from services.lab.experiments import tables
 from services.lab.experiments.declaration import Experiment
-from shared.domain.cluster_bound import arrival_bound, cluster_bound
-from shared.domain.physics import Floats, cpu_seconds, gpu_seconds
+from shared.domain.cluster_bound import arrival_bound
+from shared.domain.quantile_sketch import BUCKET_SQL, QuantileSketch
 from shared.domain.schedulers import ORACLE
 from shared.domain.spec import RunSpec
+from shared.domain.tasks import Bools, Floats
+from shared.domain.times import seconds
 from shared.errors import ArenaError
 from shared.store.client import Store
 from shared.store.tasks import read_tasks
@@ -36,12 +39,21 @@ OUTCOMES = f"""
            toInt64(countIf(status = 'failed')) AS failed,
            sum(time) AS total_time, avg(time) AS avg_time, avg(wait) AS avg_wait,
            avg(turnaround) AS avg_turnaround,
-           quantileExact(0.95)(turnaround) AS p95_turnaround,
-           quantileExact(0.99)(turnaround) AS p99_turnaround,
            sum(energy) AS total_energy, sum(cost) AS total_cost, max(finish) AS last_finish,
            avg(gpu_fraction) AS gpu_share, toInt64(countIf(gpu_fraction > 0)) AS gpu_tasks,
            toInt64(countIf(explored)) AS explored
     {JUDGED} GROUP BY scheduler ORDER BY scheduler
+"""
+# The buckets in which the simulator counts turnarounds, so quantiles are those of the standings.
+BUCKET = BUCKET_SQL.format(column="turnaround")
+TURNAROUNDS = f"""
+    SELECT toString(scheduler) AS scheduler, {BUCKET} AS bucket, toInt64(count()) AS tasks
+    {JUDGED} GROUP BY scheduler, bucket ORDER BY scheduler, bucket
+"""
+STANDINGS = """
+    SELECT toString(scheduler) AS scheduler, argMax(total_slowdown / tasks, batch) AS avg_slowdown,
+           argMax(idle_energy, batch) AS idle_energy
+    FROM standings FINAL WHERE run = {run:String} GROUP BY scheduler
 """
 COURSE = f"""
     SELECT toString(scheduler) AS scheduler, toInt64(min(task_id)) AS first_task,
@@ -124,16 +136,46 @@ class _RunReader:
         self._check(rows)
         tasks = read_tasks(self._store, self._run, first=self._experiment.judge_from)
         start = float(tasks.arrival_time.min())
-        ones = np.ones(rows.num_rows)
+        bound = arrival_bound(tasks, self._spec).value - start
+        names = rows.column("scheduler").to_pylist()
+        p95, p99 = np.array([self._turnarounds[name].quantiles(0.95, 0.99) for name in names]).T
+        slowdown, idle_energy = self._of_the_complete_run(names)
         columns = {
             "makespan": pc.subtract(rows.column("last_finish"), start),
-            "bound": pa.array(ones * cluster_bound(tasks, self._spec)),
-            "arrival_bound": pa.array(ones * (arrival_bound(tasks, self._spec) - start)),
-            "recovered_after": pa.array(self._recovered(rows), pa.int64()),
+            "arrival_bound": pa.array([bound] * rows.num_rows),
+            "p95_turnaround": pa.array(p95),
+            "p99_turnaround": pa.array(p99),
+            "avg_slowdown": slowdown,
+            "energy_with_idle": pc.add(rows.column("total_energy"), idle_energy),
+            "recovered_after": pa.array(self._recovered(names), pa.int64()),
         }
         for name, column in columns.items():
             rows = rows.append_column(name, column)
         return rows
+
+    @cached_property
+    def _turnarounds(self) -> dict[str, QuantileSketch]:
+        rows = self._query(TURNAROUNDS)
+        scheduler = np.array(rows.column("scheduler").to_pylist())
+        bucket, tasks = (rows.column(name).to_numpy() for name in ("bucket", "tasks"))
+        sketches = {}
+        for name in np.unique(scheduler):
+            own = scheduler == name
+            counts = np.zeros(int(np.ptp(bucket[own])) + 1, np.int64)
+            counts[bucket[own] - bucket[own][0]] = tasks[own]
+            sketches[str(name)] = QuantileSketch(int(bucket[own][0]), counts)
+        return sketches
+
+    def _of_the_complete_run(self, names: list[str]) -> list[pa.Array]:
+        """Slowdown and idle energy: the simulator adds them up over the run, not over a part."""
+        totals = {} if self._experiment.judge_from else self._rows_by_scheduler(STANDINGS)
+        return [
+            pa.array([totals.get(name, {}).get(column) for name in names], pa.float64())
+            for column in ("avg_slowdown", "idle_energy")
+        ]
+
+    def _rows_by_scheduler(self, sql: str, **more: Any) -> dict[str, dict[str, Any]]:
+        return {row["scheduler"]: row for row in self._query(sql, **more).to_pylist()}
 
     def _check(self, rows: pa.Table) -> None:
         expected = self._experiment.tasks - self._experiment.judge_from
@@ -149,33 +191,36 @@ class _RunReader:
                     f"{row['distinct_tasks']} tasks, {expected} were expected"
                 )
 
-    def _recovered(self, rows: pa.Table) -> list[int | None]:
-        names = rows.column("scheduler").to_pylist()
+    def _recovered(self, names: list[str]) -> list[int | None]:
         if "recovery" not in self._experiment.figures or ORACLE not in names:
             return [None] * len(names)
         times = {
-            row["scheduler"]: np.array(row["times"])
-            for row in self._query(TIMES, most=RECOVERY_TASKS).to_pylist()
+            name: np.array(row["times"])
+            for name, row in self._rows_by_scheduler(TIMES, most=RECOVERY_TASKS).items()
         }
         return [recovered_after(times[name], times[ORACLE]) for name in names]
 
     def quantiles(self) -> pa.Table:
         levels = ", ".join(f"{level:.3f}" for level in LEVELS)
-        pieces = []
-        for figure in ("turnaround", "time", "wait"):
-            rows = self._query(QUANTILES.format(levels=levels, figure=figure, judged=JUDGED))
-            for row in rows.to_pylist():
-                pieces.append(
-                    pa.table(
-                        {
-                            "scheduler": [row["scheduler"]] * len(LEVELS),
-                            "figure": [figure] * len(LEVELS),
-                            "level": LEVELS,
-                            "value": row["quantiles"],
-                        }
-                    )
-                )
-        return pa.concat_tables(pieces)
+        curves = [
+            (name, "turnaround", sketch.quantiles(*LEVELS))
+            for name, sketch in self._turnarounds.items()
+        ]
+        for figure in ("time", "wait"):
+            sql = QUANTILES.format(levels=levels, figure=figure, judged=JUDGED)
+            rows = self._rows_by_scheduler(sql).items()
+            curves += [(name, figure, row["quantiles"]) for name, row in rows]
+        return pa.concat_tables(
+            pa.table(
+                {
+                    "scheduler": [name] * len(LEVELS),
+                    "figure": [figure] * len(LEVELS),
+                    "level": LEVELS,
+                    "value": values,
+                }
+            )
+            for name, figure, values in curves
+        )
 
     def course(self) -> pa.Table:
         rows = self._query(COURSE, width=max(-(-self._experiment.tasks // INTERVALS), 1))
@@ -190,6 +235,13 @@ class _RunReader:
     def workload(self) -> pa.Table:
         step = max(self._experiment.tasks // SAMPLED_TASKS, 1)
         tasks = read_tasks(self._store, self._run, step=step)
+        platform, times = self._spec.platform, seconds(tasks, self._spec)
+        accelerator = np.array([each.accelerator for each in platform.types])
+        names = np.array([each.name for each in platform.types])
+        outside: Bools = np.zeros(len(tasks), np.bool_)
+        if platform.measured is not None:
+            kinds = tasks.kind or [""] * len(tasks)
+            outside = np.any(platform.measured.outside(kinds, tasks.size), axis=1)
         return pa.table(
             {
                 "task_id": tasks.task_id,
@@ -197,8 +249,10 @@ class _RunReader:
                 "compute_intensity": tasks.compute_intensity,
                 "memory_required": tasks.memory_required,
                 "arrival_time": tasks.arrival_time,
-                "cpu_time": cpu_seconds(tasks, self._spec),
-                "gpu_time": gpu_seconds(tasks, self._spec),
+                "cpu_time": times[:, ~accelerator].min(axis=1, initial=np.inf),
+                "gpu_time": times[:, accelerator].min(axis=1, initial=np.inf),
+                "fastest": names[times.argmin(axis=1)],
+                "extrapolated": outside,
                 "judged": tasks.task_id >= self._experiment.judge_from,
             }
         )

@@ -16,7 +16,8 @@ RECOVERY_RATIO, RECOVERY_WINDOW = 1.1, 50
 _RUN = [("variant", pa.string()), ("seed", pa.int64())]
 _SCHEDULER = [*_RUN, ("scheduler", pa.string())]
 
-# One row per scheduler and seed: totals of the judged tasks.
+# One row per scheduler and seed: totals of the judged tasks. Failed tasks are among them, at what
+# they were charged.
 OUTCOMES = pa.schema(
     [
         *_SCHEDULER,
@@ -27,15 +28,16 @@ OUTCOMES = pa.schema(
         ("avg_time", pa.float64()),
         ("avg_wait", pa.float64()),
         ("avg_turnaround", pa.float64()),
-        ("p95_turnaround", pa.float64()),
+        ("p95_turnaround", pa.float64()),  # at most 0.8 % off, see shared/domain/quantile_sketch
         ("p99_turnaround", pa.float64()),
-        ("total_energy", pa.float64()),  # joules
+        ("avg_slowdown", pa.float64()),  # bounded; null where only a part of the run is judged
+        ("total_energy", pa.float64()),  # joules, of working devices
+        ("energy_with_idle", pa.float64()),  # of idle devices too; null as for the slowdown
         ("total_cost", pa.float64()),  # dollars, by the cost model of the run
         ("makespan", pa.float64()),  # from the first judged arrival to the last finish
-        ("bound", pa.float64()),  # the cluster bound: no makespan is below
-        ("arrival_bound", pa.float64()),  # the tighter bound that respects arrivals
-        ("gpu_share", pa.float64()),  # mean share of a task that ran on a GPU
-        ("gpu_tasks", pa.int64()),  # tasks with any share on a GPU
+        ("arrival_bound", pa.float64()),  # no makespan is below
+        ("gpu_share", pa.float64()),  # mean share of a task that was given to an accelerator
+        ("gpu_tasks", pa.int64()),  # tasks with any such share
         ("explored", pa.int64()),
         ("recovered_after", pa.int64()),  # tasks until it has recovered; null: never
     ]
@@ -75,8 +77,10 @@ WORKLOAD = pa.schema(
         ("compute_intensity", pa.float64()),
         ("memory_required", pa.float64()),
         ("arrival_time", pa.float64()),
-        ("cpu_time", pa.float64()),  # the complete task on a CPU, seconds
-        ("gpu_time", pa.float64()),  # the complete task on a GPU, transfer included
+        ("cpu_time", pa.float64()),  # expected seconds of the complete task on the fastest CPU
+        ("gpu_time", pa.float64()),  # on the fastest accelerator, transfer included
+        ("fastest", pa.string()),  # the device type on which it is expected to be fastest
+        ("extrapolated", pa.bool_()),  # its size is outside of the measured ones on some type
         ("judged", pa.bool_()),
     ]
 )
@@ -98,6 +102,9 @@ MODELS = pa.schema(
         ("trained_on", pa.int64()),
     ]
 )
+
+# Columns that tables written by versions before 0.3 do not have: they are read as null.
+ADDED = {"avg_slowdown", "energy_with_idle", "fastest", "extrapolated"}
 
 TABLES: dict[str, pa.Schema] = {
     "outcomes": OUTCOMES,

@@ -6,6 +6,7 @@ the complete interval disagrees, and is undecided otherwise.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations, pairwise
@@ -23,17 +24,19 @@ FindTest = Callable[[str, str], PairedTest | None]
 
 @dataclass(frozen=True)
 class Verdict:
-    variant: str
     claim: str
     verdict: str
     measured: str
 
 
 def judge_claims(study: Study, variant: str, find_test: FindTest) -> list[Verdict]:
-    return [
-        Verdict(variant, _text(claim), *_judge(study, variant, claim, find_test))
-        for claim in study.experiment.claims
-    ]
+    verdicts = []
+    for claim in study.experiment.claims:
+        verdict, measured = _judge(study, variant, claim, find_test)
+        failed = {n: sum(row["failed"] or 0 for row in study.rows(variant, n)) for n in claim.names}
+        notes = [f"{count:,} tasks of {name} failed" for name, count in failed.items() if count]
+        verdicts.append(Verdict(_text(claim), verdict, "; ".join([measured, *notes])))
+    return verdicts
 
 
 def _text(claim: Claim) -> str:
@@ -62,11 +65,10 @@ def _judge(study: Study, variant: str, claim: Claim, find_test: FindTest) -> tup
 def _compare(measured: Estimate | None, least: float | None, most: float | None) -> str:
     if measured is None or measured.low is None or measured.high is None:
         return UNDECIDED
-    if (least is None or measured.low >= least) and (most is None or measured.high <= most):
+    least, most = -math.inf if least is None else least, math.inf if most is None else most
+    if least <= measured.low and measured.high <= most:
         return HOLDS
-    if (least is not None and measured.high < least) or (most is not None and measured.low > most):
-        return FAILS
-    return UNDECIDED
+    return FAILS if measured.high < least or measured.low > most else UNDECIDED
 
 
 def _judge_recovery(study: Study, variant: str, name: str, limit: int) -> tuple[str, str]:

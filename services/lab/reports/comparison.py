@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
@@ -12,21 +12,22 @@ import matplotlib
 
 from services.lab.experiments.declaration import ExperimentError
 from services.lab.reports.document import Block, Document, Figure, Section, Table, Text
-from services.lab.reports.figures.axes import Drawing, panels, ratio_rows
+from services.lab.reports.figures.comparison import Ratios, comparison
 from services.lab.reports.figures.draw import DPI, Picture, save
 from services.lab.reports.figures.style import RC, Palette
 from services.lab.reports.formatting import listed, number, p_value, with_interval
 from services.lab.reports.html import write_html
 from services.lab.reports.methods import difference, specs_by_variant
 from services.lab.reports.pdf import write_pdf
-from services.lab.reports.report import write_json
+from services.lab.reports.report import plain, write_json
 from services.lab.reports.results import MEASURES
 from services.lab.reports.statistics import Estimate, PairedTest, corrected, paired_test, ratio
 from services.lab.reports.study import Study, read
 
 # Ratios that are shown beside that of the total time.
-OTHERS = ("makespan", "total_energy", "p95_turnaround")
+OTHERS = ("avg_turnaround", "p95_turnaround", "makespan", "total_energy")
 
+Studies = dict[str, Study]  # by letter, A first
 Setting = tuple[str, Any, Any]  # path, in A, in the other folder
 
 
@@ -34,12 +35,18 @@ Setting = tuple[str, Any, Any]  # path, in A, in the other folder
 class Change:
     """One scheduler in one variant: a later folder over the first."""
 
-    letter: str
+    folder: str
     variant: str
     scheduler: str
     name: str  # of scheduler and variant, as shown
+    failed: tuple[int, int]  # tasks, in A and here
     test: PairedTest  # total time
     others: dict[str, Estimate | None]
+
+    @property
+    def shown(self) -> str:
+        failed = " ({:,} → {:,} failed)".format(*self.failed) if any(self.failed) else ""
+        return self.name + failed
 
 
 def write_comparison(folders: list[Path], out: Path, *, dpi: int = DPI) -> list[Path]:
@@ -57,21 +64,23 @@ def write_comparison(folders: list[Path], out: Path, *, dpi: int = DPI) -> list[
         for line in _summary(letter, studies, settings[letter], changes)
     ]
     pictures = _draw(studies["A"], changes, out / "figures", dpi)
-    document = _document(studies, names, settings, changes, summary, pictures)
+    document = Document(
+        f"Comparison: {studies['A'].experiment.title}",
+        f"What changed between {listed([f'{key} ({name})' for key, name in names.items()])}?",
+        f"{len(studies)} folders of results",
+        summary,
+        [
+            Section("Settings that differ", [_compared(settings)]),
+            Section("Differences", _differences(changes)),
+            Section("Figure", [Figure(picture, 1) for picture in pictures]),
+        ],
+    )
+    rows = [plain(change) for change in changes]
     numbers = {
         "folders": names,
         "settings": settings,
         "summary": summary,
-        "changes": [
-            {
-                "folder": change.letter,
-                "variant": change.variant,
-                "scheduler": change.scheduler,
-                **change.test.to_json(),
-                **{figure: value and asdict(value) for figure, value in change.others.items()},
-            }
-            for change in changes
-        ],
+        "changes": [{**row, **row.pop("test"), **row.pop("others")} for row in rows],
     }
     return [
         write_html(document, out / "comparison.html"),
@@ -85,13 +94,12 @@ def _settings(first: Study, other: Study) -> list[Setting]:
     """Fields of the declaration, the variants' specs and the provenance that differ."""
 
     def declared(study: Study) -> dict[str, Any]:
-        fields = ("name", "tasks", "judge_from", "baseline")
-        return {field: getattr(study.experiment, field) for field in fields}
+        fields = study.experiment.model_dump(include={"name", "tasks", "judge_from", "baseline"})
+        return {**fields, "seeds": study.seeds}
 
-    differing = difference({**declared(first), "seeds": first.seeds},
-                           {**declared(other), "seeds": other.seeds})  # fmt: skip
+    differing = difference(declared(first), declared(other))
     ours, theirs = specs_by_variant(first), specs_by_variant(other)
-    for variant in [*ours, *(name for name in theirs if name not in ours)]:
+    for variant in dict.fromkeys([*ours, *theirs]):
         if variant not in ours or variant not in theirs:
             differing.append((f"variant {variant!r}", variant in ours, variant in theirs))
             continue
@@ -104,28 +112,32 @@ def _settings(first: Study, other: Study) -> list[Setting]:
     return differing
 
 
-def _changes(studies: dict[str, Study]) -> list[Change]:
+def _changes(studies: Studies) -> list[Change]:
     first = studies["A"]
-    changes: list[Change] = []
-    for letter, study in list(studies.items())[1:]:
-        for variant in first.variants:
-            several = len(first.variants) > 1 and first.label(variant)
-            for name in first.schedulers(variant):
-                pairs = {
-                    column: [each.by_seed(variant, name, column) for each in (study, first)]
-                    for column in ("total_time", *OTHERS)
-                }
-                test = paired_test((letter, "A"), *pairs["total_time"])
-                if test is not None:
-                    shown = f"{name} ({several})" if several else name
-                    ratios = {column: ratio(*pairs[column]) for column in OTHERS}
-                    changes.append(Change(letter, variant, name, shown, test, ratios))
+    changes = [
+        change
+        for letter, study in list(studies.items())[1:]
+        for variant in first.variants
+        for name in first.schedulers(variant)
+        if (change := _change(letter, study, first, variant, name))
+    ]
     tests = corrected([change.test for change in changes])
     return [replace(change, test=test) for change, test in zip(changes, tests, strict=True)]
 
 
+def _change(letter: str, study: Study, first: Study, variant: str, name: str) -> Change | None:
+    both = (study, first)
+    test = paired_test((letter, "A"), *(each.by_seed(variant, name, "total_time") for each in both))
+    if test is None:
+        return None
+    others = {c: ratio(*(each.by_seed(variant, name, c) for each in both)) for c in OTHERS}
+    here, before = (sum(row["failed"] or 0 for row in each.rows(variant, name)) for each in both)
+    shown = f"{name} ({first.label(variant)})" if len(first.variants) > 1 else name
+    return Change(letter, variant, name, shown, (before, here), test, others)
+
+
 def _summary(
-    letter: str, studies: dict[str, Study], settings: list[Setting], changes: list[Change]
+    letter: str, studies: Studies, settings: list[Setting], changes: list[Change]
 ) -> list[str]:
     lines = [f"{letter} has the same settings, version and machine as A."]
     if settings:
@@ -138,7 +150,7 @@ def _summary(
             f"{letter} judges {theirs:,} tasks, A {ours:,}: "
             "total times, energies and makespans differ for that reason alone."
         )
-    own = [change for change in changes if change.letter == letter]
+    own = [change for change in changes if change.folder == letter]
     if not own:
         return [*lines, f"{letter} and A share no seed of a scheduler: nothing can be compared."]
     if all(change.test.p is None for change in own):
@@ -146,90 +158,57 @@ def _summary(
     groups: dict[str, list[str]] = {"changed": [], "not distinguished": [], "identical": []}
     for change in own:
         if change.test.identical:
-            groups["identical"].append(change.name)
+            groups["identical"].append(change.shown)
         elif change.test.significant:
-            groups["changed"].append(f"{change.name} {with_interval(change.test.ratio)} times")
+            groups["changed"].append(f"{change.shown} {with_interval(change.test.ratio)} times")
         else:
-            groups["not distinguished"].append(change.name)
+            groups["not distinguished"].append(change.shown)
     parts = [f"{group}: {listed(names)}" for group, names in groups.items() if names]
     return [*lines, f"Total time of {letter} over A, {'; '.join(parts)}."]
 
 
-def _document(
-    studies: dict[str, Study],
-    names: dict[str, str],
-    settings: dict[str, list[Setting]],
-    changes: list[Change],
-    summary: list[str],
-    pictures: list[Picture],
-) -> Document:
-    folders = [
-        [
-            letter, names[letter], study.experiment.name, f"{study.experiment.tasks:,}",
-            listed(study.seeds), str(study.provenance.get("version")),
-            str(study.provenance.get("commit") or "–")[:10],
-            str(study.provenance.get("finished_at") or "–")[:10],
-        ]
-        for letter, study in studies.items()
-    ]  # fmt: skip
-    differing = [
+def _compared(settings: dict[str, list[Setting]]) -> Block:
+    rows = [
         [letter, path, _short(old), _short(new)]
         for letter, own in settings.items()
         for path, old, new in own
     ]
+    if not rows:
+        return Text("No setting differs.")
+    return Table(["", "Setting", "In A", "In the other"], rows, (0, 1, 2, 3))
+
+
+def _differences(changes: list[Change]) -> list[Block]:
+    if not changes:
+        return []
+    note = (
+        "Every figure is the later folder's over that of A, paired by seed (geometric mean): below "
+        "1 is less than in A. Tests are paired t tests on the logarithm of the total time, after "
+        f"Holm over {len(changes)} tests. Failed: tasks in A and in the later folder. Seeds that "
+        "only one folder has are left out; few seeds may hide small differences."
+    )
+    headers = ["", "Scheduler", "Failed", "Total time over A's", "p", "p after Holm",
+               *(MEASURES[column].name for column in OTHERS)]  # fmt: skip
     rows = [
         [
-            change.letter, change.name, with_interval(change.test.ratio), p_value(change.test.p),
+            change.folder, change.name, "{:,} → {:,}".format(*change.failed),
+            with_interval(change.test.ratio), p_value(change.test.p),
             p_value(change.test.p_adjusted),
             *(number(value.mean if value else None) for value in change.others.values()),
         ]
         for change in changes
     ]  # fmt: skip
-    note = (
-        "Every figure is the later folder's over that of A, paired by seed (geometric mean): below "
-        "1 is less than in A. Tests are paired t tests on the logarithm of the total time, after "
-        f"Holm over {len(rows)} tests. Seeds that only one folder has are left out; few seeds may "
-        "hide small differences."
-    )
-    headers = ["", "Scheduler", "Total time over A's", "p", "p after Holm",
-               *(MEASURES[column].name for column in OTHERS)]  # fmt: skip
-    compared = ["", "Folder", "Experiment", "Tasks", "Seeds", "Version", "Commit", "Finished"]
-    blocks: list[Block] = [
-        Table(compared, folders, (0, 1, 2, 4, 5, 6, 7)),
-        Table(["", "Setting", "In A", "In the other"], differing, (0, 1, 2, 3))
-        if differing
-        else Text("No setting differs."),
-    ]
-    return Document(
-        f"Comparison: {studies['A'].experiment.title}",
-        f"What changed between {listed([f'{key} ({name})' for key, name in names.items()])}?",
-        f"{len(studies)} folders of results",
-        summary,
-        [
-            Section("What was compared", blocks),
-            Section("Differences", [Text(note), Table(headers, rows, (0, 1))] if rows else []),
-            Section("Figure", [Figure(picture, 1) for picture in pictures]),
-        ],
-    )
+    return [Text(note), Table(headers, rows, (0, 1))]
 
 
 def _draw(first: Study, changes: list[Change], folder: Path, dpi: int) -> list[Picture]:
-    """Ratios to A with their intervals, a panel for each folder."""
-    letters = sorted({change.letter for change in changes})
-    if not letters:
-        return []
-    folder.mkdir(parents=True, exist_ok=True)
-    rows = list(dict.fromkeys(change.name for change in changes))
-    palette = Palette(first.schedulers())
+    ratios: Ratios = {}
+    for change in changes:
+        row = (change.name, change.scheduler, change.test.ratio)
+        ratios.setdefault(change.folder, []).append(row)
     with matplotlib.rc_context(RC):
-        figure, axes = panels(len(letters), 0.6 + 0.19 * len(rows), share_y=True)
-        for panel, letter in zip(axes, letters, strict=True):
-            own = [change for change in changes if change.letter == letter]
-            points = [(rows.index(each.name), each.scheduler, each.test.ratio) for each in own]
-            ratio_rows(panel, palette, rows, points)
-            panel.set_xlabel(f"Total time in {letter} over A (log scale)")
-        note = "Left of 1: faster than in A. Whiskers: 95 % confidence interval over shared seeds."
-        return [save("comparison", Drawing(figure, "Total time over that of A", note), folder, dpi)]
+        drawings = [comparison(ratios, Palette(first.schedulers()))] if ratios else []
+        return [save("comparison", drawing, folder, dpi) for drawing in drawings]
 
 
 def _short(value: Any) -> str:

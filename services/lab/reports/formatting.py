@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from services.lab.experiments.tables import RECOVERY_RATIO
 from services.lab.reports.statistics import Estimate
@@ -51,7 +51,7 @@ def p_value(p: float | None) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
-def listed(names: Sequence[object]) -> str:
+def listed(names: Iterable[object]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     texts = [str(name) for name in names]
     return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))

@@ -10,12 +10,12 @@ from markupsafe import Markup
 from services.lab.reports.document import Document
 from services.lab.reports.figures.draw import Picture
 
-_TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parent / "templates"
 
 
 def write_html(document: Document, file: Path) -> Path:
     environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
+        loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -23,7 +23,7 @@ def write_html(document: Document, file: Path) -> Path:
     )
     environment.filters["drawing"] = _drawing
     environment.filters["anchor"] = _anchor
-    style = Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8"))
+    style = Markup((TEMPLATES / "report.css").read_text(encoding="utf-8"))
     page = environment.get_template("report.html").render(document=document, style=style)
     file.write_text(page, encoding="utf-8")
     return file

@@ -5,86 +5,70 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import yaml
+from jinja2 import Environment, StrictUndefined
 
+from services.lab.experiments.tables import RECOVERY_WINDOW
 from services.lab.reports.document import Block, Table, Text
-from services.lab.reports.formatting import counted, listed, number
+from services.lab.reports.formatting import NEAR_ORACLE, counted, listed, number
+from services.lab.reports.html import TEMPLATES
 from services.lab.reports.study import Study
-from shared.domain.spec import Physics
+from shared.domain.cluster_spec import SHORT_FORM
+from shared.domain.platform import Platform
 
-_BOUNDS = (
-    "The cluster bound is the least makespan if tasks could be divided freely over all GPUs and "
-    "CPUs, without queues and dependencies: a linear program, solved exactly by sorting tasks by "
-    "CPU time over GPU time. The arrival bound is the largest of t plus the cluster bound of what "
-    "arrives from t on (over moments t that leave ever fewer tasks, each 0.7 times as many), and "
-    "of each arrival plus the task's fastest execution. The Oracle takes the fastest share for "
-    "each task and ignores queues: it is the lower bound of execution time, not of the makespan."
-)
-_REPEATED = (
-    "The rules and the Oracle decide the same whenever a run is repeated. The learners (hybrid_ml, "
-    "rl_agent) train in wall time beside the stream: their results vary with machine and load."
-)
+MOST_KINDS = 8
 
 
 def methods(study: Study) -> list[Block]:
-    experiment, n = study.experiment, len(study.seeds)
+    """The paragraphs of methods.txt, with the device types as a table."""
+    experiment = study.experiment
     spec = experiment.run_spec(next(iter(experiment.variants)), experiment.seeds[0])
-    cluster = spec.cluster
-    runs = (
-        f"Every run is a stream of {counted(experiment.tasks, 'task')} that goes to all schedulers "
-        "at once, through the real pipeline. Each scheduler has its own virtual cluster of "
-        f"{counted(cluster.cpus, 'CPU')} and {counted(cluster.gpus, 'GPU')} with "
-        f"{number(cluster.gpu_memory_mb, 4)} MB each; devices serve tasks in task order. Judged "
-        f"tasks of each run: {experiment.judged:,}, from task {experiment.judge_from:,} on; seeds: "
-        f"{listed(study.seeds)}."
+    platform, measured = spec.platform, spec.platform.measured
+    kinds = list(measured.kinds if measured else ())
+    outside = study.tables["workload"].column("extrapolated").to_pylist()
+    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {
+        "count": counted,
+        "listed": listed,
+        "number": number,
+        "g": "{:g}".format,
+    }
+    text = environment.from_string((TEMPLATES / "methods.txt").read_text(encoding="utf-8")).render(
+        experiment=experiment,
+        seeds=study.seeds,
+        missing=sorted(set(experiment.seeds) - set(study.seeds)),
+        physics=spec.physics,
+        measured=measured,
+        kinds=[*kinds[:MOST_KINDS], *(["more"] if len(kinds) > MOST_KINDS else [])],
+        extrapolated=100 * sum(map(bool, outside)) / max(len(outside), 1),
+        nodes=len(platform.node_names),
+        network=spec.cluster.network,
+        near_oracle=NEAR_ORACLE,
+        recovery_window=RECOVERY_WINDOW,
     )
-    if missing := sorted(set(experiment.seeds) - set(study.seeds)):
-        runs += f" Declared, but not in the data: {listed(missing)}."
-    if len(experiment.variants) > 1:
-        runs += " Figures here are the first variant's; Provenance lists what the others change."
-    statistics = "Statistics: one seed was run, so there are no intervals and no tests."
-    if n > 1:
-        statistics = (
-            f"Statistics: intervals are Student t at 95 % over n = {n} seeds. Ratios are geometric "
-            "means, paired by seed (the same seed gives every scheduler the same tasks), with the "
-            "interval of the mean logarithm. Tests are paired t tests on the logarithm of the "
-            "figure, which is assumed to be normally distributed over seeds, corrected after Holm "
-            "over the family named beside each table; in the summary, over all pairs of schedulers "
-            f"of that variant and figure. {n} seeds are few: what is not distinguished may still "
-            "differ."
-        )
     return [
-        Text(runs),
-        Text("With size N, intensity I, memory M (MB) and the share f of a task on a GPU:"),
-        Text(_formulas(spec.physics), "code"),
-        *(Text(text) for text in (_BOUNDS, _REPEATED, statistics)),
-    ]
+        _devices(platform) if paragraph == "[devices]"
+        else Text(paragraph.removeprefix("[code]\n"), "code") if paragraph.startswith("[code]")
+        else Text(" ".join(paragraph.split()))
+        for paragraph in filter(None, map(str.strip, text.split("\n\n")))
+    ]  # fmt: skip
 
 
-def _formulas(physics: Physics) -> str:
-    """The physics with this run's constants."""
-    c = {name: f"{value:g}" for name, value in physics.model_dump().items()
-         if isinstance(value, int | float)}  # fmt: skip
-    time = "g + c, one after the other" if physics.split == "serial" else "max(g, c), both at once"
-    cost = {
-        "cloud": f"${c['gpu_dollars_per_s']} g + ${c['cpu_dollars_per_s']} c",
-        "electricity": f"energy / 3.6e6 * ${c['dollars_per_kwh']}",
-    }[physics.cost_model]
-    too_large = {
-        "cpu": "the complete task runs on the CPU",
-        "page": "the overflow pays its transfer twice",
-        "fail": "the task fails and costs nothing",
-    }[physics.memory_policy]
-    return f"""\
-base time       T = (N / {c["size_unit"]}) ^ {c["size_exponent"]} / (I + {c["intensity_offset"]})  s
-speed-up        S = 1 + {c["speedup_slope"]} I
-transfer        X = M / {c["bandwidth_mb_s"]}  s
-GPU part        g = f (T / S + X)
-CPU part        c = (1 - f) T
-execution time  {time}
-energy          {c["gpu_watts"]} g + {c["cpu_watts"]} c  J
-cost            {cost}
-f M too large   {too_large}"""
+def _devices(platform: Platform) -> Table:
+    headers = ["Device type", "Devices", "Nodes", "Memory (MB)", "Link (MB/s)", "W", "Idle W",
+               "$/s"]  # fmt: skip
+    rows = []
+    for type_, devices in zip(platform.types, platform.of_type, strict=True):
+        nodes = len(np.unique(platform.node_of[devices]))
+        figures = [type_.memory_mb, type_.bandwidth_mb_s, type_.watts, type_.idle_watts,
+                   type_.dollars_per_s]  # fmt: skip
+        if platform.measured is None:
+            figures += [type_.speed, type_.speedup_slope]
+        name = f"{type_.name} ({'accelerator' if type_.accelerator else 'CPU'})"
+        cells = [f"{each:g}" if np.isfinite(each) else "–" for each in figures]
+        rows.append([name, f"{type_.count:,}", f"{nodes:,}", *cells])
+    return Table(headers if platform.measured else [*headers, "Speed", "Slope"], rows)
 
 
 def provenance(study: Study) -> list[Block]:
@@ -104,15 +88,19 @@ def provenance(study: Study) -> list[Block]:
         f"Machine{whose}": _machine(facts.get("machine") or {}),
         "Arena": facts.get("arena"),
     }
+    if processes := facts.get("processes"):
+        peaks = [f"{each['name']} {number(each['peak_mb'], 4)} MB" for each in processes]
+        rows["Peak memory"] = ", ".join(peaks)
     (_, first), *others = specs_by_variant(study).items()
     blocks: list[Block] = [
         Table(["", ""], [[name, str(value or "–")] for name, value in rows.items()], (0, 1)),
         *_runs(study),
         Text("Specification", "heading"),
-        Text(yaml.safe_dump(first, sort_keys=False, allow_unicode=True), "code"),
+        Text(_yaml(_printable(first)), "code"),
     ]
     for variant, spec in others:
-        if changed := [f"{path}: {_flow(new)}" for path, _, new in difference(first, spec)]:
+        changes = difference(_printable(first), _printable(spec))
+        if changed := [f"{path}: {_yaml(new)}" for path, _, new in changes]:
             blocks.append(Text(f"{study.label(variant)}: as above, but"))
             blocks.append(Text("\n".join(changed), "code"))
     return blocks
@@ -122,7 +110,7 @@ def specs_by_variant(study: Study) -> dict[str, dict[str, Any]]:
     """The complete spec of each variant's runs, without what differs between its seeds."""
     stored = {
         run.get("variant"): run["spec"]
-        for run in reversed(list(study.runs()))
+        for run in reversed(study.provenance.get("runs") or [])
         if isinstance(run.get("spec"), dict)
     }
     specs: dict[str, dict[str, Any]] = {}
@@ -131,6 +119,17 @@ def specs_by_variant(study: Study) -> dict[str, dict[str, Any]]:
         spec = stored.get(variant) or json.loads(declared.model_dump_json())
         specs[variant] = {k: v for k, v in spec.items() if k not in ("name", "seed")}
     return specs
+
+
+def _printable(spec: dict[str, Any]) -> dict[str, Any]:
+    """A spec without what is long and says nothing: measured tables, fields left out of devices."""
+    cluster, physics = dict(spec.get("cluster") or {}), dict(spec.get("physics") or {})
+    if devices := cluster.get("devices"):
+        given = [{k: v for k, v in each.items() if v is not None} for each in devices]
+        cluster = {k: v for k, v in cluster.items() if k not in SHORT_FORM} | {"devices": given}
+    if curves := physics.get("measured"):
+        physics["measured"] = f"{len(curves)} curves (see provenance.json)"
+    return {**spec, "cluster": cluster, "physics": physics}
 
 
 def difference(old: Any, new: Any, path: str = "") -> list[tuple[str, Any, Any]]:
@@ -144,8 +143,12 @@ def difference(old: Any, new: Any, path: str = "") -> list[tuple[str, Any, Any]]
     return [] if old == new else [(path, old, new)]
 
 
-def _flow(value: Any) -> str:
-    return yaml.safe_dump(value, default_flow_style=True, width=1e9).removesuffix("...\n").strip()
+def _yaml(value: Any) -> str:
+    """Mappings and lists of plain values on one line."""
+    text = yaml.safe_dump(
+        value, default_flow_style=None, width=90, sort_keys=False, allow_unicode=True
+    )
+    return text.removesuffix("...\n").strip()
 
 
 def _machine(machine: dict[str, Any]) -> str:
@@ -154,26 +157,13 @@ def _machine(machine: dict[str, Any]) -> str:
 
 
 def _runs(study: Study) -> list[Block]:
-    """Every run, and the peak memory of the arena's processes."""
-    runs = [
+    rows = [
         [
             study.label(str(run.get("variant", ""))) or "–",
-            str(run.get("seed", "–")),
-            str(run.get("run", "–")),
-            number(run.get("seconds")),
-            number(run.get("tasks_per_s")),
+            *(str(run.get(name, "–")) for name in ("seed", "run")),
+            *(number(run.get(name)) for name in ("seconds", "tasks_per_s")),
         ]
-        for run in study.runs()
-    ]
-    processes = [
-        [str(each.get("name")), number(each.get("peak_mb"), 4)]
-        for each in study.provenance.get("processes") or []
+        for run in study.provenance.get("runs") or []
     ]
     headers = ["Variant", "Seed", "Run", "Seconds", "Tasks per second"]
-    blocks: list[Block] = []
-    if runs:
-        blocks += [Text("Runs", "heading"), Table(headers, runs, (0, 1, 2))]
-    if processes:
-        headers = ["Process", "Peak resident memory (MB)"]
-        blocks += [Text("Peak memory", "heading"), Table(headers, processes)]
-    return blocks
+    return [Text("Runs", "heading"), Table(headers, rows, (0, 1, 2))] if rows else []

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from services.lab.reports.figures.draw import DPI, draw_all
 from services.lab.reports.html import write_html
 from services.lab.reports.pdf import write_pdf
-from services.lab.reports.results import compute_results
+from services.lab.reports.results import SchedulerResult, compute_results
 from services.lab.reports.sections import make_document
+from services.lab.reports.statistics import PairedTest
 from services.lab.reports.study import read, write_csv
 from services.lab.reports.summary import summarize
 
@@ -43,16 +45,23 @@ def write(folder: Path, *, dpi: int = DPI) -> list[Path]:
 
 
 def write_json(numbers: dict[str, Any], file: Path) -> Path:
-    file.write_text(json.dumps(_without_nan(numbers), indent=1, ensure_ascii=False) + "\n")
+    file.write_text(json.dumps(plain(numbers), indent=1, ensure_ascii=False) + "\n")
     return file
 
 
-def _without_nan(value: Any) -> Any:
-    """JSON has no infinity and no NaN: they become null."""
+def plain(value: Any) -> Any:
+    """What JSON can express; infinity and NaN become null."""
+    if is_dataclass(value):
+        named = {field.name: getattr(value, field.name) for field in fields(value)}
+        if isinstance(value, SchedulerResult):
+            named = {**named.pop("figures"), **named}
+        if isinstance(value, PairedTest):
+            named["significant"] = value.significant
+        return plain(named)
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):
-        return {str(key): _without_nan(each) for key, each in value.items()}
+        return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_without_nan(each) for each in value]
+        return [plain(each) for each in value]
     return value

@@ -5,13 +5,12 @@ The tables, the summary and report.json all show these.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 from services.lab.reports.claims import Verdict, judge_claims
-from services.lab.reports.reference import ReferenceComparison, compare_with_reference
+from services.lab.reports.reference import ReferenceRow, compare_with_reference
 from services.lab.reports.statistics import (
     Estimate,
     PairedTest,
@@ -20,18 +19,20 @@ from services.lab.reports.statistics import (
     paired_test,
     ratio,
 )
-from services.lab.reports.study import BySeed, Study
+from services.lab.reports.study import Study
 from shared.domain.schedulers import ORACLE
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A column of the outcomes that is averaged over seeds."""
+    """A figure of a scheduler: a column of the outcomes, or derived from some."""
 
     name: str
     unit: str = "s"
     ranked: bool = False  # all pairs of schedulers are tested by it
     swept: bool = False  # tested from one end of a sweep to the other
+    derived: bool = False
+    is_ratio: bool = False  # a geometric mean over seeds
 
     @property
     def header(self) -> str:
@@ -41,16 +42,21 @@ class Measure:
 MEASURES = {
     "total_time": Measure("Total time", ranked=True, swept=True),
     "avg_time": Measure("Time per task"),
-    "makespan": Measure("Makespan", ranked=True),
-    "total_energy": Measure("Energy", "J", ranked=True, swept=True),
-    "total_cost": Measure("Cost", "$", ranked=True, swept=True),
+    "avg_wait": Measure("Mean wait"),
+    "avg_turnaround": Measure("Mean turnaround", ranked=True, swept=True),
     "p95_turnaround": Measure("p95 turnaround", ranked=True),
     "p99_turnaround": Measure("p99 turnaround"),
-    "avg_turnaround": Measure("Mean turnaround", swept=True),
-    "avg_wait": Measure("Mean wait"),
-    "bound": Measure("Cluster bound"),
+    "avg_slowdown": Measure("Slowdown", ""),
+    "makespan": Measure("Makespan", ranked=True),
     "arrival_bound": Measure("Arrival bound"),
-    "gpu_share": Measure("Share on GPUs", ""),
+    "total_energy": Measure("Energy", "J", ranked=True, swept=True),
+    "energy_with_idle": Measure("With idle power", "J"),
+    "total_cost": Measure("Cost", "$", ranked=True, swept=True),
+    "gpu_share": Measure("Share on accelerators", ""),
+    "over_oracle": Measure("× Oracle", "", derived=True, is_ratio=True),  # total time
+    "regret": Measure("Regret", derived=True),  # seconds of execution more than the Oracle
+    "speedup": Measure("Speed-up", "", derived=True, is_ratio=True),  # over the baseline
+    "over_bound": Measure("× bound", "", derived=True, is_ratio=True),  # makespan
 }
 RANKED = [column for column, measure in MEASURES.items() if measure.ranked]
 SWEPT = [column for column, measure in MEASURES.items() if measure.swept]
@@ -60,12 +66,7 @@ SWEPT = [column for column, measure in MEASURES.items() if measure.swept]
 class SchedulerResult:
     """One scheduler in one variant, over all seeds."""
 
-    figures: dict[str, Estimate]
-    over_oracle: Estimate | None  # total time
-    speedup: Estimate | None  # the baseline's total time over this one's
-    over_bound: Estimate | None  # makespan over the cluster bound
-    over_arrival_bound: Estimate | None
-    regret: Estimate | None  # seconds of execution more than the Oracle
+    figures: dict[str, Estimate]  # of MEASURES
     tasks: int  # judged, over all seeds
     failed: int
     recovered_after: list[int | None]  # tasks, by seed
@@ -77,20 +78,24 @@ class SchedulerResult:
         value = self.figures.get(figure)
         return value.mean if value else float("nan")
 
-    def to_json(self) -> dict[str, Any]:
-        fields = asdict(self)
-        return {**fields.pop("figures"), **fields}
+    @property
+    def failures(self) -> str:
+        """Beside a scheduler's name or figure, wherever schedulers are ranked."""
+        return f" ({self.failed:,} failed)" if self.failed else ""
 
 
 @dataclass(frozen=True)
 class VariantResults:
-    """One variant: its schedulers, fastest first, and the tests of all pairs of them."""
+    """One variant: its schedulers, fastest first, and the tests between them."""
 
     variant: str
     label: str
     value: float | None
     schedulers: dict[str, SchedulerResult]
-    pairs: dict[str, dict[tuple[str, str], PairedTest]]  # by figure; Holm over all pairs of it
+    pairs: dict[str, list[PairedTest]]  # by figure, all pairs; Holm over those of the figure
+    compared: list[tuple[str, str]]  # the pairs that the experiment asks for
+    reference: dict[str, ReferenceRow]
+    claims: list[Verdict]
 
     def ranked(self, figure: str) -> list[str]:
         """All but the Oracle by the mean of a figure, least first."""
@@ -98,131 +103,105 @@ class VariantResults:
         return sorted(known, key=lambda name: (self.schedulers[name].mean(figure), name))
 
     def test(self, figure: str, first: str, second: str) -> PairedTest | None:
-        """first over second, in whichever direction it was tested."""
-        pairs = self.pairs.get(figure, {})
-        if (first, second) in pairs:
-            return pairs[first, second]
-        reverse = pairs.get((second, first))
-        return reverse.reversed() if reverse else None
+        return find_test(self.pairs[figure], first, second)
+
+    def shown(self, name: str) -> str:
+        """A scheduler's name, and how many of its tasks failed."""
+        return name + self.schedulers[name].failures
 
 
 @dataclass(frozen=True)
 class Results:
     variants: list[VariantResults]
-    tests: list[tuple[str, PairedTest]]  # variant and test; Holm over all of them
     sweep: dict[str, dict[str, PairedTest]]  # figure, scheduler: last variant over first
-    references: list[tuple[str, ReferenceComparison]]
-    claims: list[Verdict]
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "variants": {
-                each.variant: {
-                    "label": each.label,
-                    "value": each.value,
-                    "schedulers": {n: result.to_json() for n, result in each.schedulers.items()},
-                    "pairs": {
-                        figure: [test.to_json() for test in pairs.values()]
-                        for figure, pairs in each.pairs.items()
-                    },
-                }
-                for each in self.variants
-            },
-            "tests": [{"variant": variant, **test.to_json()} for variant, test in self.tests],
-            "sweep": {
-                figure: {name: test.to_json() for name, test in tests.items()}
-                for figure, tests in self.sweep.items()
-            },
-            "reference": {variant: compared.to_json() for variant, compared in self.references},
-            "claims": [asdict(verdict) for verdict in self.claims],
-        }
+        return {"variants": {each.variant: each for each in self.variants}, "sweep": self.sweep}
 
 
 def compute_results(study: Study) -> Results:
-    variants = [_variant(study, variant) for variant in study.variants]
-    declared = [(each.variant, test) for each in variants for test in _declared_tests(study, each)]
-    adjusted = corrected([test for _, test in declared])
-    references = [(each.variant, compare_with_reference(study, each.variant)) for each in variants]
-    return Results(
-        variants,
-        [(variant, test) for (variant, _), test in zip(declared, adjusted, strict=True)],
-        _sweep_tests(study, variants),
-        [(variant, compared) for variant, compared in references if compared is not None],
-        [
-            verdict
-            for each in variants
-            for verdict in judge_claims(study, each.variant, partial(each.test, "total_time"))
-        ],
-    )
+    return Results([_variant(study, variant) for variant in study.variants], _sweep_tests(study))
+
+
+def find_test(tests: list[PairedTest], first: str, second: str) -> PairedTest | None:
+    """first over second, in whichever direction it was tested."""
+    for test in tests:
+        if (test.first, test.second) == (first, second):
+            return test
+        if (test.first, test.second) == (second, first):
+            return test.reversed()
+    return None
 
 
 def _variant(study: Study, variant: str) -> VariantResults:
     names = study.schedulers(variant)
     declared = study.experiment.variants.get(variant)
+    pairs = {figure: _all_pairs(study, variant, names, figure) for figure in RANKED}
     return VariantResults(
         variant,
         study.label(variant),
         declared.value if declared else None,
         {name: _scheduler(study, variant, name) for name in names},
-        {figure: _all_pairs(study, variant, names, figure) for figure in RANKED},
+        pairs,
+        _compared(study, names),
+        compare_with_reference(study, variant),
+        judge_claims(study, variant, lambda *pair: find_test(pairs["total_time"], *pair)),
     )
 
 
 def _scheduler(study: Study, variant: str, name: str) -> SchedulerResult:
-    figures: dict[str, BySeed] = {f: study.by_seed(variant, name, f) for f in MEASURES}
+    columns = [column for column, measure in MEASURES.items() if not measure.derived]
+    by_seed = {column: study.by_seed(variant, name, column) for column in columns}
+    time, baseline = by_seed["total_time"], study.experiment.baseline
     oracle = study.by_seed(variant, ORACLE, "total_time")
-    baseline = study.by_seed(variant, study.experiment.baseline, "total_time")
-    time = figures["total_time"]
+    figures = {
+        **{column: estimate([*values.values()]) for column, values in by_seed.items()},
+        "over_oracle": ratio(time, oracle),
+        "regret": estimate([time[seed] - oracle[seed] for seed in sorted(time.keys() & oracle)]),
+        "speedup": ratio(study.by_seed(variant, baseline, "total_time"), time),
+        "over_bound": ratio(by_seed["makespan"], by_seed["arrival_bound"]),
+    }
     rows = study.rows(variant, name)
-    estimates = {figure: estimate([*values.values()]) for figure, values in figures.items()}
     return SchedulerResult(
-        figures={figure: value for figure, value in estimates.items() if value},
-        over_oracle=ratio(time, oracle),
-        speedup=ratio(baseline, time),
-        over_bound=ratio(figures["makespan"], figures["bound"]),
-        over_arrival_bound=ratio(figures["makespan"], figures["arrival_bound"]),
-        regret=estimate([time[seed] - oracle[seed] for seed in sorted(time.keys() & oracle)]),
-        tasks=sum(row["tasks"] or 0 for row in rows),
-        failed=sum(row["failed"] or 0 for row in rows),
-        recovered_after=[row["recovered_after"] for row in rows],
+        {figure: value for figure, value in figures.items() if value},
+        sum(row["tasks"] or 0 for row in rows),
+        sum(row["failed"] or 0 for row in rows),
+        [row["recovered_after"] for row in rows],
     )
 
 
-def _all_pairs(
-    study: Study, variant: str, names: list[str], figure: str
-) -> dict[tuple[str, str], PairedTest]:
-    columns = {name: study.by_seed(variant, name, figure) for name in names}
-    tests = [paired_test(pair, *(columns[n] for n in pair)) for pair in combinations(names, 2)]
-    return {(test.first, test.second): test for test in corrected([t for t in tests if t])}
+def _all_pairs(study: Study, variant: str, names: list[str], figure: str) -> list[PairedTest]:
+    by_seed = {name: study.by_seed(variant, name, figure) for name in names}
+    tests = [paired_test(pair, *(by_seed[n] for n in pair)) for pair in combinations(names, 2)]
+    return corrected([test for test in tests if test])
 
 
-def _declared_tests(study: Study, results: VariantResults) -> list[PairedTest]:
-    """Those of `compare` against all others; without it everyone against the baseline."""
-    names, chosen = list(results.schedulers), study.experiment.compare
-    pairs: list[tuple[str, str]] = []
-    for first in chosen or (study.experiment.baseline,):
-        for second in names:
-            pair = (first, second) if chosen else (second, first)
-            if first in names and first != second and pair[::-1] not in pairs:
-                pairs.append(pair)
-    times = {name: study.by_seed(results.variant, name, "total_time") for name in names}
-    tests = [paired_test(pair, times[pair[0]], times[pair[1]]) for pair in pairs]
-    return [test for test in tests if test]
+def _compared(study: Study, names: list[str]) -> list[tuple[str, str]]:
+    """Those of `compare` with all others; without it everyone with the baseline."""
+    chosen = [name for name in study.experiment.compare if name in names]
+    if not study.experiment.compare:
+        return [(name, study.experiment.baseline) for name in names]
+    return [
+        (first, second)
+        for i, first in enumerate(chosen)
+        for second in names
+        if second not in chosen[:i]
+    ]
 
 
-def _sweep_tests(study: Study, variants: list[VariantResults]) -> dict[str, dict[str, PairedTest]]:
+def _sweep_tests(study: Study) -> dict[str, dict[str, PairedTest]]:
     """The last variant of a sweep over the first, paired by seed; Holm over all of them."""
-    if not study.is_sweep or len(variants) < 2:
+    if not study.is_sweep or len(study.variants) < 2:
         return {}
-    ends = variants[0].variant, variants[-1].variant
-    tests: list[tuple[str, PairedTest]] = []
-    for figure in SWEPT:
-        for name in study.schedulers():
-            before, after = (study.by_seed(variant, name, figure) for variant in ends)
-            test = paired_test((name, name), after, before)
-            if test is not None:
-                tests.append((figure, test))
+    first, *_, last = study.variants
+    tests = {
+        (figure, name): test
+        for figure in SWEPT
+        for name in study.schedulers()
+        if (test := paired_test((name, name), study.by_seed(last, name, figure),
+                                study.by_seed(first, name, figure)))
+    }  # fmt: skip
     by_figure: dict[str, dict[str, PairedTest]] = {}
-    for (figure, _), test in zip(tests, corrected([t for _, t in tests]), strict=True):
-        by_figure.setdefault(figure, {})[test.first] = test
+    for (figure, name), test in zip(tests, corrected([*tests.values()]), strict=True):
+        by_figure.setdefault(figure, {})[name] = test
     return by_figure

@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-import numpy as np
-
-from services.lab.experiments.tables import RECOVERY_WINDOW
 from services.lab.reports.document import Block, Document, Figure, Section, Table, Text
 from services.lab.reports.figures.draw import Picture
 from services.lab.reports.formatting import (
-    NEAR_ORACLE,
     counted,
+    listed,
     number,
     p_value,
     plus_minus,
     with_interval,
 )
 from services.lab.reports.methods import methods, provenance
-from services.lab.reports.results import MEASURES, RANKED, SWEPT, Results, SchedulerResult
+from services.lab.reports.results import MEASURES, SWEPT, Results, VariantResults
 from services.lab.reports.statistics import estimate
 from services.lab.reports.study import Study
+from services.lab.reports.summary import CHARGED
 from shared.domain.schedulers import ORACLE
 
-_TOTALS = ("total_time", "avg_time", "makespan", "total_energy", "total_cost", "p95_turnaround")
-
-_RATIOS: dict[str, Callable[[SchedulerResult], str]] = {
-    "× Oracle": lambda result: with_interval(result.over_oracle),
-    "Regret (s)": lambda result: plus_minus(result.regret),
-    "Makespan × bound": lambda result: with_interval(result.over_bound),
-    "× arrival bound": lambda result: with_interval(result.over_arrival_bound),
-    "Wait / execution": lambda result: number(_wait_over_execution(result)),
-    "Share on GPUs": lambda result: plus_minus(result["gpu_share"]),
-    "Recovered after": lambda result: _recovered(result.recovered_after),
-}
+# Three tables, each as wide as a page; a figure that no scheduler has is left out.
+_OUTCOMES = (
+    (
+        "avg_turnaround",
+        "p95_turnaround",
+        "p99_turnaround",
+        "avg_slowdown",
+        "makespan",
+        "over_bound",
+    ),
+    ("total_time", "avg_time", "over_oracle", "regret", "gpu_share"),
+    ("total_energy", "energy_with_idle", "total_cost"),
+)  # fmt: skip
 
 # Figures that stand in a section of their own, in this order; all others stand together before.
 _OWN_SECTION = ("reference", "models", "workload", "graph")
@@ -54,13 +54,12 @@ def make_document(
     sections = [
         Section("Background", [Text(" ".join(each.split())) for each in paragraphs]),
         Section("Outcomes", _outcomes(study, results)),
-        Section("Claims", _claims(study, results)),
-        Section("Best by each figure", _best(study, results)),
+        Section("Claims", _claims(results)),
         Section("From one end of the sweep to the other", _sweep(study, results)),
         Section("Figures", own(*(name for name in figures if name not in order))),
         Section("Tests between schedulers", _tests(study, results)),
         Section("Beside the reference", [*_reference(study, results), *own("reference")]),
-        Section("Models", [*_models(study), *own("models")]),
+        Section("Models", own("models")),
         Section("Workload", own("workload", "graph")),
         Section("Methods", methods(study)),
         Section("Provenance", provenance(study)),
@@ -75,47 +74,42 @@ def make_document(
 
 
 def _outcomes(study: Study, results: Results) -> list[Block]:
+    recovers = "recovery" in study.experiment.figures and ORACLE in study.schedulers()
+    blocks: list[Block] = []
+    for each in results.variants:
+        if len(results.variants) > 1:
+            blocks.append(Text(each.label, "heading"))
+        tables = [_outcome_table(each, columns) for columns in _OUTCOMES]
+        if recovers:
+            tables[1].headers.append("Recovered after")
+            for row, result in zip(tables[1].rows, each.schedulers.values(), strict=True):
+                row.append(_recovered(result.recovered_after))
+        blocks += tables
     note = "One seed, so no intervals."
     if len(study.seeds) > 1:
         note = (
             f"Means over {len(study.seeds)} seeds ± half the width of their 95 % confidence "
             "interval; ratios are paired by seed, with the interval in brackets."
         )
-    note += (
-        " × Oracle: total execution time over the Oracle's; regret is their difference. × bound: "
-        "makespan over the cluster bound; × arrival bound: over the bound that also respects "
-        "arrivals (near 1 the arrivals set the makespan, not the scheduler). Wait / execution: "
-        "mean wait over mean execution time; far above 1 the cluster is overloaded."
-    )
-    ratios = dict(_RATIOS)
-    if "recovery" in study.experiment.figures and ORACLE in study.schedulers():
-        note += (
-            f" Recovered after: judged tasks until the execution time is {NEAR_ORACLE} over the "
-            f"next {RECOVERY_WINDOW} tasks, least to greatest by seed."
-        )
-    else:
-        del ratios["Recovered after"]
-    blocks: list[Block] = []
-    for each in results.variants:
-        if len(results.variants) > 1:
-            blocks.append(Text(each.label, "heading"))
-        totals = [
-            [name, *(plus_minus(result[column]) for column in _TOTALS), f"{result.failed:,}"]
-            for name, result in each.schedulers.items()
-        ]
-        over = [
-            [name, *(cell(result) for cell in ratios.values())]
-            for name, result in each.schedulers.items()
-        ]
-        headers = [MEASURES[column].header for column in _TOTALS]
-        blocks.append(Table(["Scheduler", *headers, "Failed"], totals))
-        blocks.append(Table(["Scheduler", *ratios], over))
+    note += f" Schedulers are listed by total time. {CHARGED} Methods says what the columns are."
     return [*blocks, Text(note)]
 
 
-def _wait_over_execution(result: SchedulerResult) -> float | None:
-    time = result.mean("avg_time")
-    return result.mean("avg_wait") / time if time else None
+def _outcome_table(each: VariantResults, columns: tuple[str, ...]) -> Table:
+    results = each.schedulers.values()
+    shown = [column for column in columns if any(result[column] for result in results)]
+    if all(result.mean("energy_with_idle") == result.mean("total_energy") for result in results):
+        shown = [column for column in shown if column != "energy_with_idle"]
+    rows = [
+        [
+            name,
+            f"{result.failed:,}",
+            *((with_interval if MEASURES[column].is_ratio else plus_minus)(result[column])
+              for column in shown),
+        ]
+        for name, result in each.schedulers.items()
+    ]  # fmt: skip
+    return Table(["Scheduler", "Failed", *(MEASURES[column].header for column in shown)], rows)
 
 
 def _recovered(by_seed: list[int | None]) -> str:
@@ -127,52 +121,31 @@ def _recovered(by_seed: list[int | None]) -> str:
 
 
 def _by_variant(
-    study: Study,
+    results: Results,
     note: str,
     headers: list[str],
-    rows: Sequence[tuple[str, list[str]]],
+    rows: Sequence[tuple[VariantResults, list[str]]],
     text_columns: tuple[int, ...] = (0,),
 ) -> list[Block]:
     """A note and a table, unless it is empty; its first column names the variant, of several."""
     if not rows:
         return []
-    if len(study.variants) < 2:
+    if len(results.variants) < 2:
         return [Text(note), Table(headers, [cells for _, cells in rows], text_columns)]
-    labelled = [[study.label(variant), *cells] for variant, cells in rows]
+    labelled = [[each.label, *cells] for each, cells in rows]
     shifted = (0, *(i + 1 for i in text_columns))
     return [Text(note), Table(["Variant", *headers], labelled, shifted)]
 
 
-def _claims(study: Study, results: Results) -> list[Block]:
-    note = (
-        "A claim holds when the complete 95 % interval (for an order: the test of each scheduler "
-        "against the next) agrees with it, does not hold when the complete interval disagrees, "
-        "and is undecided otherwise."
-    )
-    rows = [(each.variant, [each.claim, each.measured, each.verdict]) for each in results.claims]
-    return _by_variant(
-        study, note, ["Claimed beforehand", "Measured", "Verdict"], rows, text_columns=(0, 1, 2)
-    )
-
-
-def _best(study: Study, results: Results) -> list[Block]:
-    rows = []
-    for each in results.variants:
-        for column in RANKED:
-            best, *others = each.ranked(column) or [""]
-            test = each.test(column, others[0], best) if others else None
-            if test is not None:
-                measure, mean = MEASURES[column], each.schedulers[best][column]
-                rows.append((each.variant, [
-                    measure.name, best, with_interval(mean, measure.unit), test.first,
-                    with_interval(test.ratio), p_value(test.p_adjusted),
-                ]))  # fmt: skip
-    note = (
-        "The two schedulers with the least mean of each figure, the Oracle left out. p is that of "
-        "the paired t test, after Holm over all pairs of schedulers; report.json has all pairs."
-    )
-    headers = ["Figure", "Least", "Mean", "Next", "Next / least", "p after Holm"]
-    return _by_variant(study, note, headers, rows, text_columns=(0, 1, 3))
+def _claims(results: Results) -> list[Block]:
+    rows = [
+        (each, [judged.claim, judged.measured, judged.verdict])
+        for each in results.variants
+        for judged in each.claims
+    ]
+    note = "What was claimed before the runs; the complete 95 % interval decides (see Methods)."
+    headers = ["Claimed beforehand", "Measured", "Verdict"]
+    return _by_variant(results, note, headers, rows, text_columns=(0, 1, 2))
 
 
 def _sweep(study: Study, results: Results) -> list[Block]:
@@ -187,11 +160,11 @@ def _sweep(study: Study, results: Results) -> list[Block]:
         ratios = [
             "–" if t is None else with_interval(t.ratio) + " *" * t.significant for t in tests
         ]
-        rows.append([name, *ratios, with_interval(change)])
+        rows.append([last.shown(name), *ratios, with_interval(change)])
     note = (
         f"At {study.experiment.axis or 'value'} = {last.value:g} over {first.value:g}, paired by "
-        "seed: ratios with 95 % intervals, and the difference of the share on GPUs. An asterisk: "
-        "significant after Holm over all ratios of this table."
+        "seed: ratios with 95 % intervals, and the difference of the share on accelerators. An "
+        "asterisk: significant after Holm over all ratios of this table."
     )
     headers = [MEASURES[column].name for column in (*SWEPT, "gpu_share")]
     return [Text(note), Table(["Scheduler", *headers], rows)]
@@ -199,67 +172,45 @@ def _sweep(study: Study, results: Results) -> list[Block]:
 
 def _tests(study: Study, results: Results) -> list[Block]:
     rows = []
-    for variant, test in results.tests:
-        slower = "slower" if test.ratio.mean > 1 else "faster"
-        verdict = f"{test.first} is {slower}" if test.significant else "not distinguished"
-        rows.append((variant, [
-            test.first, test.second, with_interval(test.ratio), p_value(test.p),
-            p_value(test.p_adjusted), "–" if test.p is None else verdict,
-        ]))  # fmt: skip
+    for each in results.variants:
+        tests = [each.test("total_time", *pair) for pair in each.compared]
+        for test in (test for test in tests if test):
+            slower = "slower" if test.ratio.mean > 1 else "faster"
+            verdict = f"{test.first} is {slower}" if test.significant else "not distinguished"
+            rows.append((each, [
+                each.shown(test.first), each.shown(test.second), with_interval(test.ratio),
+                p_value(test.p_adjusted), "–" if test.p is None else verdict,
+            ]))  # fmt: skip
     n = len(study.seeds)
     note = (
         f"Paired t tests on the logarithm of the total time, n = {n} seeds (same seed, same "
-        f"tasks), after Holm over {counted(len(rows), 'test')}; significant below 0.05."
+        "tasks), after Holm over all pairs of schedulers; significant below 0.05. report.json has "
+        "every pair, also by turnaround, makespan, energy and cost."
         if n > 1
         else "One seed: these are its ratios; there is no test."
     )
-    headers = ["First", "Second", "Time of first / second", "p", "p after Holm", "Verdict"]
-    return _by_variant(study, note, headers, rows, text_columns=(0, 1, 5))
+    headers = ["First", "Second", "Time of first / second", "p after Holm", "Verdict"]
+    return _by_variant(results, note, headers, rows, text_columns=(0, 1, 4))
 
 
 def _reference(study: Study, results: Results) -> list[Block]:
     reference = study.experiment.reference
-    if reference is None:
-        return []
     rows = [
-        (variant, [
-            row.scheduler, plus_minus(row.ours), number(row.theirs, 4),
+        (each, [
+            each.shown(name), plus_minus(row.ours), number(row.theirs, 4),
             with_interval(row.ours_over_oracle), number(row.theirs_over_oracle),
             str(row.our_rank), str(row.their_rank),
         ])
-        for variant, compared in results.references
-        for row in compared.rows
+        for each in results.variants
+        for name, row in each.reference.items()
     ]  # fmt: skip
+    if reference is None or not rows:
+        return []
     headers = ["Scheduler", "Ours (s)", "Reference (s)", "Ours × Oracle", "Reference × Oracle",
                "Our rank", "Reference rank"]  # fmt: skip
-    texts = [_gpu_over_cpu(study, variant) for variant, _ in results.references]
-    texts.append(" ".join(reference.notes.split()) if rows else "")
-    blocks = _by_variant(study, f"Reference: {reference.source}.", headers, rows)
-    return [*blocks, *(Text(text) for text in texts if text)]
-
-
-def _gpu_over_cpu(study: Study, variant: str) -> str:
-    """What sending a judged task to a GPU costs over the CPU: it explains most differences."""
-    rows = study.select("workload", variant, judged=True)
-    if len(rows["cpu_time"]) == 0 or not (rows["cpu_time"] > 0).all():
-        return ""
-    where = f"{study.label(variant)}: " if len(study.variants) > 1 else ""
-    median = float(np.median(rows["gpu_time"] / rows["cpu_time"]))
-    return f"{where}Median time of a judged task on a GPU over that on the CPU: {number(median)}."
-
-
-def _models(study: Study) -> list[Block]:
-    rows = []
-    for variant in study.variants:
-        models = study.select("models", variant)
-        runs = max(len(study.seeds_of("outcomes", variant)), 1)
-        for name in sorted(set(models["name"])):
-            shipped = models["shipped"][models["name"] == name].astype(bool)
-            counts = [number(float(kind.sum()) / runs) for kind in (shipped, ~shipped)]
-            rows.append((variant, [name, *counts]))
-    note = (
-        "A new forest is shipped only when it is not worse than the current one on results that "
-        "neither was trained on; the agent's networks are shipped as they learn. Unless the spec "
-        "says otherwise, the first models of a run are trained on generated tasks before it."
-    )
-    return _by_variant(study, note, ["Learner", "Shipped per run", "Kept back per run"], rows)
+    note = " ".join(f"Reference: {reference.source}. {reference.notes}".split())
+    if absent := set(reference.total_time).difference(
+        *(each.reference for each in results.variants)
+    ):
+        note += f" Not in these runs: {listed(sorted(absent))}."
+    return _by_variant(results, note, headers, rows)

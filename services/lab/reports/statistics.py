@@ -8,10 +8,10 @@ and its inverse give the same result.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
 from scipy import stats
 
 CONFIDENCE = 0.95
@@ -29,6 +29,13 @@ class Estimate:
     low: float | None
     high: float | None
     n: int
+
+    def transformed(self, function: Callable[[float], float]) -> Estimate:
+        """The estimate of a monotonic function of the figure."""
+        if self.low is None or self.high is None:
+            return Estimate(function(self.mean), None, None, self.n)
+        low, high = sorted((function(self.low), function(self.high)))
+        return Estimate(function(self.mean), low, high, self.n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +56,13 @@ class PairedTest:
     @property
     def identical(self) -> bool:
         """The same figure in every seed."""
-        low, high = self.ratio.low, self.ratio.high
-        alike = abs(math.log(self.ratio.mean)) < _SAME
-        return alike and (low is None or high is None or high - low < 1e-9)
+        ends = (self.ratio.mean, self.ratio.low or 1.0, self.ratio.high or 1.0)
+        return all(abs(math.log(end)) < _SAME for end in ends)
 
     def reversed(self) -> PairedTest:
         """`second` over `first`."""
-        low, high = self.ratio.low, self.ratio.high
-        inverse = Estimate(
-            1 / self.ratio.mean,
-            None if high is None else 1 / high,
-            None if low is None else 1 / low,
-            self.ratio.n,
-        )
+        inverse = self.ratio.transformed(lambda ratio: 1 / ratio)
         return PairedTest(self.second, self.first, inverse, self.p, self.p_adjusted)
-
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "significant": self.significant}
 
 
 def estimate(values: Sequence[float]) -> Estimate | None:
@@ -74,9 +71,9 @@ def estimate(values: Sequence[float]) -> Estimate | None:
     if n == 0:
         return None
     mean = math.fsum(values) / n
-    half = _half_width(values, mean)
-    if half is None:
+    if n == 1:
         return Estimate(mean, None, None, n)
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * stats.sem(values))
     return Estimate(mean, mean - half, mean + half, n)
 
 
@@ -85,16 +82,8 @@ def ratio(first: Mapping[int, float], second: Mapping[int, float]) -> Estimate |
 
     None when they share no seed, or when a figure is not above 0 and has no logarithm.
     """
-    logs = _log_ratios(first, second)
-    mean = estimate(logs) if logs else None
-    if mean is None:
-        return None
-    return Estimate(
-        math.exp(mean.mean),
-        None if mean.low is None else math.exp(mean.low),
-        None if mean.high is None else math.exp(mean.high),
-        mean.n,
-    )
+    mean = estimate(_log_ratios(first, second))
+    return mean and mean.transformed(math.exp)
 
 
 def paired_test(
@@ -104,29 +93,22 @@ def paired_test(
     effect = ratio(first, second)
     if effect is None:
         return None
-    logs = _log_ratios(first, second)
-    return PairedTest(*names, effect, _p_value(logs))
+    return PairedTest(*names, effect, _p_value(_log_ratios(first, second)))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's step-down correction: keeps the family-wise error rate."""
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    adjusted = [0.0] * len(p_values)
-    highest = 0.0
-    for rank, i in enumerate(order):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[i]))
-        adjusted[i] = highest
-    return adjusted
+    order = np.argsort(p_values, kind="stable")
+    stepped = np.array(p_values)[order] * np.arange(len(p_values), 0, -1)
+    adjusted = np.empty(len(p_values))
+    adjusted[order] = np.maximum.accumulate(np.minimum(stepped, 1.0))
+    return [float(p) for p in adjusted]
 
 
 def corrected(tests: Sequence[PairedTest]) -> list[PairedTest]:
     """The family of tests, each with its p after Holm; tests without a p are left out of it."""
-    members = [i for i, test in enumerate(tests) if test.p is not None]
-    adjusted = dict(zip(members, holm([tests[i].p or 0.0 for i in members]), strict=True))
-    return [
-        PairedTest(test.first, test.second, test.ratio, test.p, adjusted.get(i))
-        for i, test in enumerate(tests)
-    ]
+    adjusted = iter(holm([test.p for test in tests if test.p is not None]))
+    return [test if test.p is None else replace(test, p_adjusted=next(adjusted)) for test in tests]
 
 
 def _log_ratios(first: Mapping[int, float], second: Mapping[int, float]) -> list[float]:
@@ -136,25 +118,11 @@ def _log_ratios(first: Mapping[int, float], second: Mapping[int, float]) -> list
     return [math.log(a / b) for a, b in pairs]
 
 
-def _half_width(values: Sequence[float], mean: float) -> float | None:
-    n = len(values)
-    if n < 2:
-        return None
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) * _deviation(values, mean) / math.sqrt(n)
-
-
-def _deviation(values: Sequence[float], mean: float) -> float:
-    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
-
-
 def _p_value(logs: Sequence[float]) -> float | None:
-    n = len(logs)
-    if n < 2:
+    if len(logs) < 2:
         return None
-    mean = math.fsum(logs) / n
     if all(abs(log) < _SAME for log in logs):
         return 1.0
-    error = _deviation(logs, mean) / math.sqrt(n)
-    if error < _SAME * abs(mean):  # exactly the same ratio in every seed
+    if max(logs) - min(logs) < _SAME:  # exactly the same ratio in every seed
         return 0.0
-    return float(2 * stats.t.sf(abs(mean) / error, n - 1))
+    return float(stats.ttest_1samp(logs, 0.0).pvalue)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,10 +14,10 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from services.lab.experiments.declaration import Experiment, ExperimentError, parse
-from services.lab.experiments.tables import TABLES
+from services.lab.experiments.tables import ADDED, TABLES
+from shared.domain.spec import read_mapping
 
 Columns = dict[str, NDArray[Any]]
-BySeed = dict[int, float]
 
 
 @dataclass(frozen=True)
@@ -31,14 +29,17 @@ class Study:
     tables: dict[str, pa.Table]
 
     @cached_property
-    def outcomes(self) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = self.tables["outcomes"].to_pylist()
-        return rows
+    def _outcomes(self) -> dict[tuple[str, str], list[dict[str, Any]]]:
+        """The rows of each variant and scheduler."""
+        outcomes: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for row in self.tables["outcomes"].to_pylist():
+            outcomes.setdefault((row["variant"], row["scheduler"]), []).append(row)
+        return outcomes
 
     @cached_property
     def variants(self) -> list[str]:
         """Those with outcomes, in the order of the declaration; a sweep is sorted by its values."""
-        declared, seen = self.experiment.variants, {row["variant"] for row in self.outcomes}
+        declared, seen = self.experiment.variants, {variant for variant, _ in self._outcomes}
         known = [name for name in declared if name in seen]
         if self.is_sweep:
             known.sort(key=lambda name: declared[name].value or 0.0)
@@ -51,73 +52,65 @@ class Study:
 
     @cached_property
     def seeds(self) -> list[int]:
-        return sorted({row["seed"] for row in self.outcomes})
+        return sorted({row["seed"] for rows in self._outcomes.values() for row in rows})
 
     def schedulers(self, variant: str | None = None) -> list[str]:
         """Fastest first, by total time (over all variants when `variant` is None)."""
         totals: dict[str, list[float]] = {}
-        for row in self.outcomes:
-            if variant in (None, row["variant"]):
-                totals.setdefault(row["scheduler"], []).append(row["total_time"] or 0.0)
+        for (where, name), rows in self._outcomes.items():
+            if variant in (None, where):
+                totals.setdefault(name, []).extend(row["total_time"] or 0.0 for row in rows)
         return sorted(totals, key=lambda name: (sum(totals[name]) / len(totals[name]), name))
 
     def label(self, variant: str) -> str:
         known = self.experiment.variants
         return (known[variant].label or variant) if variant in known else variant
 
-    def by_seed(self, variant: str, scheduler: str, column: str) -> BySeed:
+    def rows(self, variant: str, scheduler: str) -> list[dict[str, Any]]:
+        return self._outcomes.get((variant, scheduler), [])
+
+    def by_seed(self, variant: str, scheduler: str, column: str) -> dict[int, float]:
         """A column of the outcomes by seed, without missing values."""
         return {
             row["seed"]: float(row[column])
-            for row in self.outcomes
-            if row["variant"] == variant
-            and row["scheduler"] == scheduler
-            and row[column] is not None
-            and np.isfinite(row[column])
+            for row in self.rows(variant, scheduler)
+            if row[column] is not None and np.isfinite(row[column])
         }
-
-    def rows(self, variant: str, scheduler: str) -> list[dict[str, Any]]:
-        return [
-            row
-            for row in self.outcomes
-            if row["variant"] == variant and row["scheduler"] == scheduler
-        ]
 
     def select(self, table: str, variant: str, **where: Any) -> Columns:
         """The columns of one variant's rows, filtered by the values of further columns."""
-        columns = self._columns(table)
+        columns = self._columns[table]
         keep = columns["variant"] == variant
         for column, value in where.items():
             keep &= columns[column] == value
         return {name: values[keep] for name, values in columns.items()}
 
-    def seeds_of(self, table: str, variant: str, **where: Any) -> list[int]:
-        return sorted({int(seed) for seed in self.select(table, variant, **where)["seed"]})
+    def seeds_of(self, table: str, variant: str) -> list[int]:
+        return sorted({int(seed) for seed in self.select(table, variant)["seed"]})
 
-    def runs(self) -> Iterator[dict[str, Any]]:
-        yield from self.provenance.get("runs") or []
-
-    def _columns(self, table: str) -> Columns:
-        cache: dict[str, Columns] = self.__dict__.setdefault("_arrays", {})
-        if table not in cache:
-            rows = self.tables[table]
-            cache[table] = {name: _array(rows.column(name)) for name in rows.column_names}
-        return cache[table]
+    @cached_property
+    def _columns(self) -> dict[str, Columns]:
+        return {
+            table: {name: _array(rows.column(name)) for name in rows.column_names}
+            for table, rows in self.tables.items()
+        }
 
 
 def read(folder: Path) -> Study:
     """Everything the report needs. A missing table counts as empty."""
-    declaration = _json(folder / "experiment.json", "the experiment's declaration")
-    provenance = _json(folder / "provenance.json", "the provenance")
+    declared = folder / "experiment.json"
+    experiment, provenance = read_mapping(declared), read_mapping(folder / "provenance.json")
     tables = {}
     for name, schema in TABLES.items():
         file = folder / "data" / f"{name}.parquet"
         table = pa.parquet.read_table(file) if file.is_file() else schema.empty_table()
         missing = set(schema.names) - set(table.column_names)
-        if missing:
-            raise ExperimentError(f"{file}: no column {', '.join(sorted(missing))}")
+        if missing - ADDED:
+            raise ExperimentError(f"{file}: no column {', '.join(sorted(missing - ADDED))}")
+        for column in missing:
+            table = table.append_column(column, pa.nulls(table.num_rows))
         tables[name] = table.select(schema.names).cast(schema)
-    return Study(parse(declaration, str(folder / "experiment.json")), provenance, tables)
+    return Study(parse(experiment, str(declared)), provenance, tables)
 
 
 def write_csv(study: Study, folder: Path) -> list[Path]:
@@ -125,28 +118,13 @@ def write_csv(study: Study, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, table in study.tables.items():
-        flat = table
         for i, column in enumerate(table.schema):
             if pa.types.is_list(column.type):
-                values = [None if ids is None else " ".join(map(str, ids))
-                          for ids in table.column(i).to_pylist()]  # fmt: skip
-                flat = flat.set_column(i, column.name, pa.array(values, pa.string()))
-        file = folder / f"{name}.csv"
-        pa.csv.write_csv(flat, file)
-        written.append(file)
+                ids = [" ".join(map(str, ids or ())) for ids in table.column(i).to_pylist()]
+                table = table.set_column(i, column.name, pa.array(ids, pa.string()))
+        written.append(folder / f"{name}.csv")
+        pa.csv.write_csv(table, written[-1])
     return written
-
-
-def _json(file: Path, what: str) -> dict[str, Any]:
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ExperimentError(f"{file}: {what} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise ExperimentError(f"{file}: {what} is not valid JSON: {error}") from None
-    if not isinstance(data, dict):
-        raise ExperimentError(f"{file}: {what} must be a mapping")
-    return data
 
 
 def _array(column: pa.ChunkedArray) -> NDArray[Any]:

@@ -7,11 +7,17 @@ shifted. Where no column has a value it is `otherwise`; without `otherwise` the 
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from shared.domain.spec import Positive
+from shared.domain.spec_model import Positive
+
+# The fields of `Rules` that are rules.
+RULE_FIELDS = (
+    "size", "seconds", "intensity", "memory", "arrival", "width", "divisible", "home",
+)  # fmt: skip
 
 
 class Declared(BaseModel):
@@ -30,6 +36,9 @@ class Rule(Declared):
     )
     low: float | None = Field(default=None, description="values below are raised to this")
     high: float | None = Field(default=None, description="values above are lowered to this")
+    date: str | None = Field(
+        default=None, description="the columns are dates: `iso`, or a format such as %d.%m.%Y %H:%M"
+    )
     proxy: bool = Field(default=False, description="stands for something the trace lacks")
     note: str = Field(default="", description="what it stands for")
 
@@ -69,14 +78,31 @@ class Rule(Declared):
 
 class Rules(Declared):
     """How the lines of a format become tasks. Either `size`, or `seconds`: the size is then that of
-    a task that takes as long on the virtual CPU (inverted physics)."""
+    a task that takes as long on the device it was recorded on."""
 
     size: Rule | None = None
     seconds: Rule | None = None
+    recorded_on: str = Field(
+        default="cpu",
+        description="where `seconds` were measured: cpu, gpu, or a device type of the platform",
+    )
     intensity: Rule
-    memory: Rule = Field(description="MB")
+    memory: Rule = Field(description="MB of an accelerator's memory")
     arrival: Rule = Field(description="seconds")
     arrivals_from_first: bool = Field(default=True, description="the first task arrives at 0")
+    width: Rule = Field(
+        default=Rule(otherwise=1),
+        description="how many devices it had; 0: none of those in `recorded_on`, but one CPU",
+    )
+    divisible: Rule = Field(
+        default=Rule(otherwise=0),
+        description="0: all of it runs on one device; else it may be split",
+    )
+    home: Rule = Field(default=Rule(otherwise=-1), description="number of its data's node; -1: all")
+    kind: str | None = Field(default=None, description="the column with the task's kind")
+    needs_measured_times: bool = Field(
+        default=False, description="the size only has a meaning in a table of measured times"
+    )
     name: str | None = Field(default=None, description="the column with the task's name")
     parents: str | None = Field(
         default=None, description="the column with the names of the parents"
@@ -89,12 +115,26 @@ class Rules(Declared):
         return self
 
     def fields(self) -> dict[str, Rule]:
-        names = ("size", "seconds", "intensity", "memory", "arrival")
-        rules = {name: getattr(self, name) for name in names}
+        rules = {name: getattr(self, name) for name in RULE_FIELDS}
         return {name: rule for name, rule in rules.items() if rule is not None}
 
     def columns(self) -> set[str]:
         return set().union(*(rule.columns() for rule in self.fields().values()))
+
+    def missing(self, header: Container[str]) -> list[str]:
+        """Columns that the header lacks and for which there is neither another nor a default."""
+        missing: set[str] = set()
+        for rule in self.fields().values():
+            if rule.otherwise is None:
+                missing |= {name for name in rule.columns() - {*rule.column} if name not in header}
+                if not any(name in header for name in rule.column):
+                    missing |= {*rule.column}
+        return sorted(missing)
+
+    def dates(self) -> dict[str, str]:
+        """The format of each column of dates."""
+        rules = self.fields().values()
+        return {name: rule.date for rule in rules if rule.date for name in rule.columns()}
 
 
 class SwfRules(Rules):

@@ -17,7 +17,11 @@ from services.lab.traces.trace import Trace
 from shared.domain.tasks import Tasks
 from shared.messages.batches import TASKS, task_rows
 
-AS_TEXT = TASKS.set(TASKS.get_field_index("dependencies"), pa.field("dependencies", pa.string()))
+# The columns of a file; which child is the last follows from the dependencies.
+COLUMNS = TASKS.remove(TASKS.get_field_index("last_child"))
+# CSV has no lists, and 0 and 1 for truth values, like any number.
+IN_CSV = {"dependencies": pa.string(), "divisible": pa.int32()}
+AS_TEXT = pa.schema([field.with_type(IN_CSV.get(field.name, field.type)) for field in COLUMNS])
 
 
 class Writer(Protocol):
@@ -40,7 +44,7 @@ def _write(trace: Trace, part: Path, suffix: str, each: Callable[[Tasks], None])
     writer = _writer(part, suffix)
     try:
         for tasks in trace.batches():
-            rows = task_rows(tasks)
+            rows = task_rows(tasks).select(COLUMNS.names)
             writer.write_batch(rows if suffix == ".parquet" else _texts(rows))
             count += len(tasks)
             each(tasks)
@@ -59,7 +63,7 @@ def check_target(source: Path, target: Path) -> None:
 def _writer(part: Path, suffix: str) -> Writer:
     writer: Any
     if suffix == ".parquet":
-        writer = arrow_parquet.ParquetWriter(part, TASKS, compression="zstd")
+        writer = arrow_parquet.ParquetWriter(part, COLUMNS, compression="zstd")
     else:
         options = arrow_csv.WriteOptions(quoting_style="none", quoting_header="none")
         writer = arrow_csv.CSVWriter(part, AS_TEXT, write_options=options)
@@ -68,5 +72,7 @@ def _writer(part: Path, suffix: str) -> Writer:
 
 def _texts(rows: pa.RecordBatch) -> pa.RecordBatch:
     lists = rows.column("dependencies").to_pylist()
-    texts = pa.array([SEPARATOR.join(map(str, ids)) for ids in lists], pa.string())
-    return pa.RecordBatch.from_arrays([*rows.columns[:-1], texts], schema=AS_TEXT)
+    columns = {name: rows.column(name) for name in COLUMNS.names}
+    columns["dependencies"] = pa.array([SEPARATOR.join(map(str, ids)) for ids in lists])
+    arrays = [columns[field.name].cast(field.type) for field in AS_TEXT]
+    return pa.RecordBatch.from_arrays(arrays, schema=AS_TEXT)

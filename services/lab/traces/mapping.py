@@ -24,6 +24,9 @@ class Mapping(Declared):
     swf: SwfRules = SwfRules(**_DEFAULT["swf"])
     alibaba: Rules = Rules(**_DEFAULT["alibaba"])
     wfcommons: Rules = Rules(**_DEFAULT["wfcommons"])
+    gavel: Rules = Rules(**_DEFAULT["gavel"])
+    philly: Rules = Rules(**_DEFAULT["philly"])
+    helios: Rules = Rules(**_DEFAULT["helios"])
 
     def rules(self, format: str) -> Rules:
         # A Parquet file has the columns of our CSV.

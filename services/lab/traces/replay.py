@@ -10,16 +10,17 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from services.lab.traces.mapping import Mapping
+from services.lab.traces.pretraining import fitted_workload
 from services.lab.traces.problem_report import TraceError
 from services.lab.traces.trace import Trace
 from shared.domain.spec import RunSpec
-from shared.domain.tasks import Tasks, take
+from shared.domain.tasks import LARGEST, Tasks, concatenate, take
 from shared.errors import ArenaError, Unavailable
 from shared.messages.batches import task_rows
 from shared.runtime.gateway_client import GatewayClient, Refused
@@ -34,6 +35,9 @@ PAUSED, TOO_MANY, CONFLICT = 423, 429, 409
 RETRIED = (PAUSED, TOO_MANY, 502, 503, 504)
 
 FINGERPRINT_BYTES = 1 << 16
+
+# Tasks of the first part that the workload of pre-training is fitted to.
+MOST_PRETRAINED = 100_000
 
 
 class ReplayError(ArenaError):
@@ -52,7 +56,9 @@ class Progress:
 Watcher = Callable[[Progress], None]
 
 
-def fingerprint(path: Path, format: str, mapping: Mapping, limit: int | None) -> str:
+def fingerprint(
+    path: Path, format: str, mapping: Mapping, limit: int | None, load: float | None = None
+) -> str:
     """Identifies the tasks of a file: a run can only be resumed with the same."""
     try:
         with path.open("rb") as file:
@@ -60,7 +66,7 @@ def fingerprint(path: Path, format: str, mapping: Mapping, limit: int | None) ->
         size = path.stat().st_size
     except OSError as error:
         raise TraceError(f"{path}: cannot be read: {error.strerror}") from None
-    options = f"{format}\n{mapping.model_dump_json()}\n{limit}\n{size}\n"
+    options = f"{format}\n{mapping.model_dump_json()}\n{limit}\n{load}\n{size}\n"
     return hashlib.sha256(options.encode() + start).hexdigest()[:8]
 
 
@@ -75,6 +81,59 @@ def run_spec(data: dict[str, Any], path: Path, mark: str) -> dict[str, Any]:
     return RunSpec.parse(data).model_dump(mode="json", exclude_unset=True)
 
 
+def complete_spec(data: dict[str, Any], trace: Trace, pretrain: Tasks | None) -> dict[str, Any]:
+    """The spec of the run with what the trace says: how far back parents are, and what learners
+    are pre-trained on."""
+    if not trace.has_times:
+        raise ReplayError(
+            f"{trace.path}: its sizes are steps, not time: choose a platform with measured times "
+            "of these kinds (--platform)"
+        )
+    workload = dict(data["workload"])
+    if window := trace.survey().links.window:
+        workload["dependencies"] = {**(workload.get("dependencies") or {}), "window": window}
+    if pretrain is not None:
+        if trace.spec.platform.measured is not None:
+            raise ReplayError(
+                "--pretrain: the platform has measured times, and pre-training tasks are drawn "
+                "from its table, not from a trace; leave it out"
+            )
+        workload |= fitted_workload(pretrain)
+    return {**data, "workload": workload}
+
+
+def stretch(trace: Trace, load: float | None) -> float:
+    """The factor of all arrivals that gives this load."""
+    if load is None:
+        return 1.0
+    offered = trace.survey().load
+    if offered is None:
+        raise ReplayError(f"{trace.path}: all tasks arrive at once: there is no load to change")
+    factor = offered.cluster / load
+    if offered.span_s * factor > LARGEST:
+        raise ReplayError(
+            f"at a load of {load:g} the last task would arrive after {LARGEST:g} s: choose a "
+            "higher load or a larger platform"
+        )
+    return factor
+
+
+def rescaled(batches: Iterator[Tasks], factor: float) -> Iterator[Tasks]:
+    for tasks in batches:
+        yield replace(tasks, arrival_time=tasks.arrival_time * factor)
+
+
+def first_part(trace: Trace, most: int = MOST_PRETRAINED) -> Tasks:
+    """The tasks of a trace with a limit."""
+    batches, left = [], most
+    for tasks in trace.batches():
+        batches.append(take(tasks, slice(0, left)))
+        left -= len(batches[-1])
+        if not left:
+            break
+    return concatenate(batches)
+
+
 def check_resumed(record: dict[str, Any], mark: str) -> int:
     """The next task of a run that is resumed with this trace."""
     run, spec = record["run"], record["spec"]
@@ -82,8 +141,8 @@ def check_resumed(record: dict[str, Any], mark: str) -> int:
         raise ReplayError(f"run {run} generates its own tasks: it was not started by a replay")
     if not record["name"].endswith(f"#{mark}"):
         raise ReplayError(
-            f"run {run} ({record['name']}) was started from another file, --format, --mapping or "
-            "--limit: use the same again"
+            f"run {run} ({record['name']}) was started from another file, --format, --mapping, "
+            "--limit or --load: use the same again"
         )
     if record["state"] == "stopped":
         raise ReplayError(f"run {run} was stopped")
@@ -174,19 +233,8 @@ class Replay:
         self.next_task = next_task
 
 
-def limited(batches: Iterator[Tasks], limit: int | None) -> Iterator[Tasks]:
-    """The first `limit` tasks."""
-    for tasks in batches:
-        left = None if limit is None else limit - int(tasks.task_id[0])
-        if left is not None and left <= len(tasks):
-            yield take(tasks, slice(0, left))
-            return
-        yield tasks
-
-
-def first_and_rest(trace: Trace, limit: int | None) -> Iterator[Tasks]:
+def first_and_rest(batches: Iterator[Tasks]) -> Iterator[Tasks]:
     """The batches; a trace without tasks is an error now, before a run is started for it."""
-    batches = limited(trace.batches(), limit)
     return chain([next(batches)], batches)
 
 

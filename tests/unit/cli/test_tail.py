@@ -37,6 +37,7 @@ def test_a_batch_is_shown_with_its_envelope_and_first_rows() -> None:
     body = tasks_body()
     shown = describe(message("tasks.r1", body, {"Nats-Msg-Id": "tasks.r1.3"}), rows=2)
     row = {"size": 2.5, "compute_intensity": 0.5, "memory_required": 10.0, "arrival_time": 0.0}
+    row |= {"kind": "", "divisible": True, "width": 1, "home": -1, "last_child": -1}
     assert shown == {
         "subject": "tasks.r1", "bytes": len(body), "headers": {"Nats-Msg-Id": "tasks.r1.3"},
         "run": "r1", "batch": 3, "scheduler": "", "published_at": 1.5e9,

@@ -35,7 +35,7 @@ def _bars(context: Context, column: str, title: str, caption: str) -> Drawing | 
         if len(variants) > 1:
             panel.set_title(each.label)
         if column == "makespan":
-            _draw_bounds(panel, each)
+            _draw_bound(panel, each)
     if column == "makespan":
         handles, labels = axes[0].get_legend_handles_labels()
         plot.legend(handles, labels, loc="outside lower center", ncols=2)
@@ -57,13 +57,13 @@ cost = partial(
 )  # fmt: skip
 energy = partial(
     _bars, column="total_energy", title="Energy",
-    caption="Energy for the judged tasks, GPU and CPU parts together; shorter is better.",
+    caption="Energy of the devices while they work on the judged tasks; shorter is better.",
 )  # fmt: skip
 makespan = partial(
-    _bars, column="makespan", title="Makespan and the cluster bound",
+    _bars, column="makespan", title="Makespan and the arrival bound",
     caption="From the first judged arrival to the last finish; labels give it as a multiple of the "
-    "cluster bound (solid line), which no schedule can beat even if tasks could be divided "
-    "freely over all devices. The dotted line is the tighter bound that respects arrivals.",
+    "arrival bound (the line), which no schedule can beat even if tasks could be divided "
+    "freely over all devices.",
 )  # fmt: skip
 
 
@@ -101,18 +101,18 @@ def _rows(
 
 def _label(result: SchedulerResult, column: str) -> str:
     if column == "makespan":
-        return f"{number(result.over_bound.mean)} ×" if result.over_bound else ""
-    return number(result.mean(column))
+        return f"{number(result.mean('over_bound'))} ×{result.failures}"
+    return number(result.mean(column)) + result.failures
 
 
-def _draw_bounds(axes: Axes, each: VariantResults) -> None:
-    for column, style in (("bound", "-"), ("arrival_bound", ":")):
-        known = [value.mean for result in each.schedulers.values() if (value := result[column])]
-        if known:
-            name = MEASURES[column].name
-            axes.axvline(float(np.mean(known)), color=INK, linewidth=1.1, ls=style, label=name)
-            low, high = axes.get_xlim()
-            axes.set_xlim(min(known) / 1.3 if min(known) < low else low, high)
+def _draw_bound(axes: Axes, each: VariantResults) -> None:
+    known = [
+        value.mean for result in each.schedulers.values() if (value := result["arrival_bound"])
+    ]
+    if known:
+        axes.axvline(float(np.mean(known)), color=INK, linewidth=1.1, label="Arrival bound")
+        low, high = axes.get_xlim()
+        axes.set_xlim(min(known) / 1.3 if min(known) < low else low, high)
 
 
 def speedup(context: Context) -> Drawing | None:
@@ -120,7 +120,7 @@ def speedup(context: Context) -> Drawing | None:
     ratios = [
         (
             each.label,
-            {n: ratio for n, result in each.schedulers.items() if (ratio := result.speedup)},
+            {n: ratio for n, result in each.schedulers.items() if (ratio := result["speedup"])},
         )
         for each in context.shown
     ]

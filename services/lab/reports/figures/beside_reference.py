@@ -19,11 +19,11 @@ from services.lab.reports.reference import ReferenceRow
 
 
 def beside_reference(context: Context) -> Drawing | None:
-    if not context.results.references:
+    compared = [each for each in context.results.variants if each.reference]
+    if not compared:
         return None
-    variant, compared = context.results.references[0]
-    rows = compared.rows
-    over = [row for row in rows if row.ours_over_oracle and row.theirs_over_oracle]
+    rows = compared[0].reference
+    over = [row for row in rows.values() if row.ours_over_oracle and row.theirs_over_oracle]
     plot, axes = panels(3 if over else 2, 0.7 + 0.24 * len(rows), columns=3)
     _dots(axes[0], context, rows, as_multiple=False)
     axes[0].set_xlabel("Total time (s, log scale)")
@@ -38,7 +38,7 @@ def beside_reference(context: Context) -> Drawing | None:
                label="reference"),
     ]  # fmt: skip
     plot.legend(handles=handles, loc="outside lower center", ncols=2)
-    which = f" Shown: {context.study.label(variant)}." if len(context.study.variants) > 1 else ""
+    which = f" Shown: {compared[0].label}." if len(context.study.variants) > 1 else ""
     note = (
         "Filled: ours; hollow: the reference. Seconds depend on the tasks' sizes and on the "
         "physics, so compare the multiples of the Oracle. Right: ranks, fastest "
@@ -47,12 +47,12 @@ def beside_reference(context: Context) -> Drawing | None:
     return Drawing(plot, "Beside the reference", note)
 
 
-def _dots(axes: Axes, context: Context, rows: list[ReferenceRow], as_multiple: bool) -> None:
+def _dots(axes: Axes, context: Context, rows: dict[str, ReferenceRow], as_multiple: bool) -> None:
     spots = []
-    for y, row in enumerate(rows):
+    for y, (name, row) in enumerate(rows.items()):
         ours = row.ours_over_oracle if as_multiple else row.ours
         theirs = row.theirs_over_oracle if as_multiple else row.theirs
-        colour = context.palette.colour(row.scheduler)
+        colour = context.palette.colour(name)
         spots += [*([ours.mean] if ours else []), *([theirs] if theirs else [])]
         if ours is not None and theirs is not None:
             axes.plot([ours.mean, theirs], [y, y], color=colour, linewidth=0.8, alpha=0.6)
@@ -65,14 +65,14 @@ def _dots(axes: Axes, context: Context, rows: list[ReferenceRow], as_multiple: b
                           markersize=5, capsize=2)  # fmt: skip
     axes.set_xlim(min(spots) / 1.4, max(spots) * 1.4)
     log_axis(axes, "x")
-    rows_axis(axes, [row.scheduler for row in rows])
+    rows_axis(axes, list(rows))
 
 
-def _ranks(axes: Axes, context: Context, rows: list[ReferenceRow]) -> None:
-    for row in rows:
-        colour = context.palette.colour(row.scheduler)
+def _ranks(axes: Axes, context: Context, rows: dict[str, ReferenceRow]) -> None:
+    for name, row in rows.items():
+        colour = context.palette.colour(name)
         axes.plot([0, 1], [row.their_rank, row.our_rank], marker="o", color=colour, markersize=4)
-        label_right(axes, 1, row.our_rank, f"{row.our_rank} {row.scheduler}")
+        label_right(axes, 1, row.our_rank, f"{row.our_rank} {name}")
         axes.annotate(f"{row.their_rank}", (0, row.their_rank), xytext=(-6, 0), ha="right",
                       textcoords="offset points", va="center", fontsize=6.5, color=INK)  # fmt: skip
     axes.set_xlim(-0.25, 2.1)

@@ -64,7 +64,6 @@ class Picture:
 
 def draw_all(study: Study, results: Results, folder: Path, dpi: int = DPI) -> Iterator[Picture]:
     """Every figure that the experiment declares and for which there are data."""
-    folder.mkdir(parents=True, exist_ok=True)
     context = Context(study, results, Palette(study.schedulers()))
     for name in study.experiment.figures:
         with matplotlib.rc_context(RC), warnings.catch_warnings():
@@ -76,6 +75,7 @@ def draw_all(study: Study, results: Results, folder: Path, dpi: int = DPI) -> It
 
 
 def save(name: str, drawing: Drawing, folder: Path, dpi: int) -> Picture:
+    folder.mkdir(parents=True, exist_ok=True)
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
     figure = drawing.figure
     # The layout is most of the work: compute it once for both formats.

@@ -57,6 +57,8 @@ def models(context: Context) -> Drawing | None:
     note = (
         "Left: how many models were shipped (solid) and kept back (dotted) by the newest task they "
         "had learned from, a line for each run. Right: their scores on results that they were not "
-        "trained on; lower is better. Models still in training at the end of a run are not shown."
+        "trained on; lower is better. A new forest is shipped only when it is not worse there than "
+        "the current one; the agent's networks are shipped as they learn. Models still in training "
+        "at the end of a run are not shown."
     )
     return Drawing(plot, "Models shipped and kept back", note)

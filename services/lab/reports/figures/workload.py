@@ -1,11 +1,14 @@
-"""The workload: sizes, arrivals, intensity, and which tasks a GPU would run faster."""
+"""The workload: sizes, arrivals, intensity, and which device type is the fastest for a task."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from numpy.typing import NDArray
 
 from services.lab.reports.figures.axes import (
     Context,
@@ -19,7 +22,11 @@ from services.lab.reports.study import Columns
 
 # Line colours of the series: the first three of Tol's bright scheme, then more of it.
 _SERIES = ("#4477aa", "#ee6677", "#228833", "#aa3377", "#ccbb44", "#66ccee")
-_CPU, _GPU = "#d55e00", "#0072b2"
+# Colour and marker of the points of a device type, in the order of the names: cpu before gpu.
+_TYPES = (
+    ("#d55e00", "^"), ("#0072b2", "o"), ("#009e73", "s"), ("#cc79a7", "D"), ("#e69f00", "v"),
+    ("#56b4e9", "P"),
+)  # fmt: skip
 
 
 def workload(context: Context) -> Drawing | None:
@@ -40,8 +47,8 @@ def workload(context: Context) -> Drawing | None:
     note = (
         "From a sample of the stream, all seeds together. Arrivals: tasks per simulated second "
         "along the run (first seed, variants with other arrivals as lines of their own). Scatter: "
-        "each point is a task; blue ones would be faster on a GPU, transfer included, "
-        "orange ones on a CPU."
+        "each point is a task, coloured by the device type that is expected to be fastest for it, "
+        "transfer included."
     )
     if not any("judged" in name for name, _ in series) and len(series) > 1:
         note += " Variants with the same tasks are drawn once."
@@ -136,25 +143,29 @@ def _arrivals(axes: Axes, context: Context) -> None:
 
 
 def _scatter(axes: Axes, series: list[tuple[str, Columns]]) -> None:
-    """About 1500 evenly spaced points of each kind."""
-    columns = ("compute_intensity", "memory_required", "cpu_time", "gpu_time")
+    """About 1500 evenly spaced points of each device type."""
+    columns = ("compute_intensity", "memory_required", "cpu_time", "gpu_time", "fastest")
     rows = {name: np.concatenate([part[name] for _, part in series]) for name in columns}
-    gpu = rows["gpu_time"] < rows["cpu_time"]
-    share = 100 * float(gpu.mean()) if len(gpu) else 0.0
-    for mask, colour, label, marker in (
-        (gpu, _GPU, f"GPU faster ({share:.0f} %)", "o"),
-        (~gpu, _CPU, f"CPU faster ({100 - share:.0f} %)", "^"),
-    ):
-        chosen = np.flatnonzero(mask)
-        chosen = chosen[:: max(1, len(chosen) // 1500)]
-        if len(chosen):
-            axes.scatter(rows["compute_intensity"][chosen], rows["memory_required"][chosen], s=3,
-                         color=colour, marker=marker, alpha=0.5, linewidths=0, label=label,
-                         rasterized=True)  # fmt: skip
+    fastest = _fastest(rows)
+    counts = Counter(fastest.tolist())
+    for (name, count), (colour, marker) in zip(sorted(counts.items()), _TYPES, strict=False):
+        chosen = np.flatnonzero(fastest == name)[:: max(1, count // 1500)]
+        label = f"{name} ({100 * count / counts.total():.0f} %)"
+        axes.scatter(rows["compute_intensity"][chosen], rows["memory_required"][chosen], s=3,
+                     color=colour, marker=marker, alpha=0.5, linewidths=0, label=label,
+                     rasterized=True)  # fmt: skip
     memory = rows["memory_required"]
     if len(memory) and memory.min() > 0:
         axes.set_ylim(memory.min() / 1.3, memory.max() * 3)
         log_axis(axes, "y")
     axes.set_xlabel("Compute intensity")
     axes.set_ylabel("Memory (MB, log scale)")
-    axes.legend(loc="upper center", ncols=2, markerscale=3, facecolor=FAINT)
+    axes.legend(loc="upper center", ncols=min(len(counts), 3), markerscale=3, facecolor=FAINT)
+
+
+def _fastest(rows: Columns) -> NDArray[Any]:
+    """The fastest device type of each task; tables of versions before 0.3 do not name it."""
+    kind = np.where(rows["gpu_time"] < rows["cpu_time"], "gpu", "cpu")
+    named = np.array([name or other for name, other in zip(rows["fastest"], kind, strict=True)])
+    common = [name for name, _ in Counter(named.tolist()).most_common(len(_TYPES) - 1)]
+    return np.where(np.isin(named, common), named, "others")

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from services.lab.traces.column_rules import Rules
+from services.lab.traces.formats.dates import all_seconds
 from services.lab.traces.formats.text_blocks import Block, Source, blocks
 from services.lab.traces.formats.text_columns import Malformed, Parser, Rows, check_count
 from services.lab.traces.problem_report import Report, TraceError
@@ -21,7 +22,11 @@ SEPARATOR = ";"  # between the parents of a task
 class CsvParser(Parser):
     def _at_once(self, block: Block) -> Rows | None:
         block.data.decode()  # checks the unused columns, too
-        kinds = dict.fromkeys(self._numbers, pa.float64()) | dict.fromkeys(self._texts, pa.string())
+        words = {*self._texts, *self._dates}
+        kinds = {
+            name: pa.string() if name in words else pa.float64()
+            for name in (*self._numbers, *self._texts)
+        }
         table = arrow_csv.read_csv(
             pa.BufferReader(block.data),
             read_options=arrow_csv.ReadOptions(
@@ -37,6 +42,9 @@ class CsvParser(Parser):
         numbers = {}
         for name in self._numbers:
             column = table.column(name)
+            if name in self._dates:
+                numbers[name] = all_seconds(column.to_pylist(), self._dates[name])
+                continue
             values = column.to_numpy()
             if np.isnan(values).sum() != column.null_count:
                 return None
@@ -88,29 +96,25 @@ def header_of(data: bytes) -> list[str]:
 
 
 def make_parser(header: Sequence[str], rules: Rules, report: Report) -> CsvParser:
-    needed = sorted(_needed(rules, set(header)))
-    if needed:
-        raise TraceError(
-            f"no column {', '.join(needed)} in the header; it has "
-            f"{', '.join(map(repr, header[:20])) or 'nothing'}"
-        )
+    check_columns(header, rules)
     duplicates = sorted({name for name in header if header.count(name) > 1} & rules.columns())
     if duplicates:
         raise TraceError(f"duplicate column {', '.join(duplicates)}")
     numbers = sorted(rules.columns() & set(header))
-    texts = [name for name in (rules.name, rules.parents) if name and name in header]
-    return CsvParser(header, numbers, texts if rules.parents in header else [], report)
+    texts = [rules.kind] if rules.kind in header else []
+    if rules.parents in header:
+        texts += [name for name in (rules.name, rules.parents) if name in header]
+    dates = {name: format for name, format in rules.dates().items() if name in header}
+    return CsvParser(header, numbers, list(filter(None, texts)), report, dates)
 
 
-def _needed(rules: Rules, header: set[str]) -> set[str]:
-    """Missing columns for which a rule has neither another column nor a default."""
-    needed: set[str] = set()
-    for rule in rules.fields().values():
-        if rule.otherwise is None:
-            others = rule.columns() - set(rule.column)
-            needed |= others - header
-            needed |= set() if header & set(rule.column) else set(rule.column)
-    return needed
+def check_columns(header: Sequence[str], rules: Rules) -> None:
+    if missing := rules.missing(header):
+        raise TraceError(
+            f"no column {', '.join(missing)} in the header; it has "
+            f"{', '.join(map(repr, header[:20])) or 'nothing'}; "
+            "--mapping FILE says which column is which (start from `hybrid trace mapping`)"
+        )
 
 
 def _add_names(rows: Rows, rules: Rules, header: list[str], first: int) -> None:

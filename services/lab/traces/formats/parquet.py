@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyarrow import parquet as arrow_parquet
 
 from services.lab.traces.column_rules import Rules
+from services.lab.traces.formats.delimited import check_columns
 from services.lab.traces.formats.text_columns import NOT_FINITE, Rows
 from services.lab.traces.problem_report import Report, TraceError
 
@@ -28,16 +29,17 @@ def read_rows(path: Path, rules: Rules, report: Report) -> Iterator[Rows]:
 
 def _rows(file: arrow_parquet.ParquetFile, rules: Rules, report: Report) -> Iterator[Rows]:
     names = file.schema_arrow.names
-    missing = sorted(rules.columns() - set(names))
-    if missing:
-        raise TraceError(f"no column {', '.join(missing)}; the file has {', '.join(names)}")
-    naming = [name for name in (rules.name, rules.parents) if name in names]
-    wanted = sorted(rules.columns())
+    check_columns(names, rules)
+    texts = [name for name in (rules.name, rules.parents, rules.kind) if name in names]
+    wanted = sorted(rules.columns() & set(names))
     first = 0
-    for batch in file.iter_batches(ROWS, columns=wanted + naming):
+    for batch in file.iter_batches(ROWS, columns=wanted + texts):
         lines = np.arange(first, first + batch.num_rows, dtype=np.int64)
         first += batch.num_rows
         rows = Rows(lines, {name: _numbers(batch, name) for name in wanted})
+        if rules.kind and rules.kind in names:
+            kinds = batch.column(rules.kind).to_pylist()
+            rows.texts[rules.kind] = ["" if kind is None else str(kind) for kind in kinds]
         if rules.parents in names:
             _name(rows, batch, rules, names)
         yield _finite(rows, batch, report)

@@ -38,10 +38,11 @@ class SwfParser(Parser):
 
 
 def read_rows(source: Source, rules: SwfRules, report: Report) -> Iterator[Rows]:
-    unknown = sorted((rules.columns() | {*_name_columns(rules)}) - set(COLUMNS))
+    used = rules.columns() | {*_name_columns(rules)} | ({rules.kind} if rules.kind else set())
+    unknown = sorted(used - set(COLUMNS))
     if unknown:
         raise TraceError(f"SWF has no column {', '.join(unknown)}; it has {', '.join(COLUMNS)}")
-    numbers = sorted(rules.columns() | {"status", *_name_columns(rules)})
+    numbers = sorted(used | {"status"})
     parser = SwfParser(COLUMNS, numbers, [], report)
     empty = True
     for block in blocks(source, report):
@@ -68,6 +69,8 @@ def _known(rows: Rows, rules: SwfRules) -> Rows:
         if name != "status":
             values = rows.numbers[name]
             rows.numbers[name] = np.where(values == UNKNOWN, np.nan, values)
+    if rules.kind:
+        rows.texts[rules.kind] = [_name(value) for value in rows.numbers[rules.kind].tolist()]
     if columns := _name_columns(rules):
         own, parents = (rows.numbers[column].tolist() for column in columns)
         rows.names = [_name(job) for job in own]

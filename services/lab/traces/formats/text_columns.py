@@ -4,12 +4,13 @@ so that every broken line is reported."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from services.lab.traces.formats.dates import seconds_of
 from services.lab.traces.formats.text_blocks import Block
 from services.lab.traces.problem_report import Report
 from shared.domain.tasks import Floats, Integers
@@ -59,15 +60,21 @@ class Malformed(Exception):
 
 
 class Parser(ABC):
-    """Parses the wanted columns."""
+    """Parses the wanted columns; `dates` has the format of those numbers that are dates."""
 
     def __init__(
-        self, header: Sequence[str], numbers: Sequence[str], texts: Sequence[str], report: Report
+        self,
+        header: Sequence[str],
+        numbers: Sequence[str],
+        texts: Sequence[str],
+        report: Report,
+        dates: Mapping[str, str] | None = None,
     ) -> None:
         self._header = list(header)
         self._numbers = list(numbers)
         self._texts = list(texts)
         self._report = report
+        self._dates = dates or {}
 
     def parse(self, block: Block) -> Iterator[Rows]:
         try:
@@ -101,7 +108,7 @@ class Parser(ABC):
                 cells = self._cells(_text(raw))
                 if not cells:
                     continue
-                numbers.append([_number(cells[p], self._header[p]) for p in places])
+                numbers.append([self._value(cells[p], self._header[p]) for p in places])
             except Malformed as error:
                 self._report.skip(number, error.reason, error.text)
                 continue
@@ -113,6 +120,14 @@ class Parser(ABC):
             {name: table[:, k] for k, name in enumerate(self._numbers)},
             {name: [row[k] for row in texts] for k, name in enumerate(self._texts)},
         )
+
+    def _value(self, cell: str, name: str) -> float:
+        if name not in self._dates:
+            return _number(cell, name)
+        try:
+            return seconds_of(cell, self._dates[name])
+        except (ValueError, OverflowError):
+            raise Malformed("not a date", f"{name} {cell!r}") from None
 
     def _finite(self, rows: Rows) -> Rows:
         """Without the lines that contain infinity; NaN is a missing number."""

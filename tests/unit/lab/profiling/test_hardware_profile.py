@@ -13,44 +13,10 @@ from typer.testing import CliRunner
 from services.cli.main import app
 from services.cli.runs.spec import spec_from
 from services.lab.profiling.hardware_profile import ProfileError, calibrated, load, parse, size_of
-from shared.domain.physics import cpu_seconds, gpu_seconds
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Tasks
-
-
-def timing(seconds: float, spread: float = 0.02, **more: Any) -> dict[str, Any]:
-    return {"repetitions": 5, "median_s": seconds, "spread": spread, **more}
-
-
-# Edges 512, 1024, 2048 are sizes 16, 64, 256. With a unit of 64 they take, at intensity 1,
-# (1/4)^1.5 / 1.5 = 1/12, 1 / 1.5 = 2/3 and 4^1.5 / 1.5 = 16/3 seconds.
-TIMES = {512: 1 / 12, 1024: 2 / 3, 2048: 16 / 3}
-
-
-def profile(gpu: bool = False, **changes: Any) -> dict[str, Any]:
-    """A CPU with a unit of 64 and, if wanted, two GPUs ten times as fast at 12,800 MB/s."""
-    data: dict[str, Any] = {
-        "version": 1,
-        "measured_at": "2026-01-02T03:04:05Z",
-        "dtype": "float32",
-        "machine": {
-            "system": "Linux", "cpu": "a CPU", "cores": 8, "memory_mb": 32000, "cache_mb": 32,
-            "threads": 8, "blas": "openblas", "versions": {}, "environment": {}, "busy_before": 0,
-        },
-        "cpu": {
-            "products": [timing(seconds, edge=edge) for edge, seconds in TIMES.items()],
-            "copy": timing(0.02, mb=512),
-            "add": timing(0.03, mb=768),
-        },
-    }  # fmt: skip
-    if gpu:
-        data["gpu"] = {
-            "backend": "cuda", "name": "a GPU", "count": 2, "memory_mb": 24000,
-            "products": [timing(s / 10, edge=edge) for edge, s in TIMES.items()],
-            "to_device": [timing(0.001, mb=1), timing(0.02, mb=256)],
-            "to_host": [timing(0.001, mb=1), timing(0.04, mb=256)],
-        }  # fmt: skip
-    return {**data, **changes}
+from shared.domain.times import seconds
+from tests.unit.lab.profiling.profiles import TIMES, profile, timing
 
 
 def task(size: float, intensity: float, memory: float) -> Tasks:
@@ -71,12 +37,12 @@ def test_a_gpu_gives_speed_up_bandwidth_memory_and_number() -> None:
 
 def test_the_calibrated_physics_gives_back_what_was_measured() -> None:
     spec = RunSpec.parse(calibrated(parse(profile(gpu=True), "it")))
-    product = task(64, 1, 1280)
-    assert cpu_seconds(product, spec)[0] == pytest.approx(2 / 3)
+    on_gpu, on_cpu = seconds(task(64, 1, 1280), spec)[0]
+    assert on_cpu == pytest.approx(2 / 3)
     # 2/3 / 10 and 1280 MB at 12,800 MB/s
-    assert gpu_seconds(product, spec)[0] == pytest.approx(1 / 15 + 0.1)
+    assert on_gpu == pytest.approx(1 / 15 + 0.1)
     # Half as intense: T = 1 / (0.5 + 0.5), S = 1 + 9 / 2
-    assert gpu_seconds(task(64, 0.5, 0), spec)[0] == pytest.approx(1 / 5.5)
+    assert seconds(task(64, 0.5, 0), spec)[0, 0] == pytest.approx(1 / 5.5)
 
 
 def test_one_odd_size_does_not_move_the_base_speed() -> None:

@@ -19,9 +19,9 @@ import pyarrow.parquet
 
 from services.lab.experiments.declaration import Experiment
 from services.lab.experiments.tables import TABLES
-from shared.domain.physics import cpu_seconds, gpu_seconds
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Tasks
+from shared.domain.times import seconds
 
 ALL_FIGURES = (
     "total_time", "average_time", "makespan", "cost", "energy", "latency", "boxes", "speedup",
@@ -71,6 +71,7 @@ class Synthetic:
         noise: float = 0.01,
         wait: Callable[[str, str], float] = lambda variant, scheduler: 0.5,
         energy: Callable[[str, str], float] | None = None,
+        idle: float = 0.0,
         failed: dict[str, int] | None = None,
         recovered: dict[str, int | None] | None = None,
         with_models: bool = True,
@@ -80,7 +81,7 @@ class Synthetic:
     ) -> None:
         self.experiment = experiment
         self.factors = factors if callable(factors) else lambda variant: dict(factors)
-        self.noise, self.wait, self.energy = noise, wait, energy
+        self.noise, self.wait, self.energy, self.idle = noise, wait, energy, idle
         self.failed, self.recovered = failed or {}, recovered or {}
         self.with_models, self.with_parents = with_models, with_parents
         self.stretches, self.sample = stretches, sample
@@ -165,16 +166,20 @@ class Synthetic:
             "avg_turnaround": mean + wait,
             "p95_turnaround": 4 * (mean + wait),
             "p99_turnaround": 9 * (mean + wait),
+            "avg_slowdown": self._of_complete(2 + factor),
             "total_energy": joules * oracle_time(seed),
+            "energy_with_idle": self._of_complete((joules + self.idle) * oracle_time(seed)),
             "total_cost": 1e-4 * time,
             "makespan": bound * (1.2 + 0.3 * factor),
-            "bound": bound,
-            "arrival_bound": bound * 1.15,
+            "arrival_bound": bound,
             "gpu_share": min(1.0, 0.6 / factor),
             "gpu_tasks": self.judged // 2,
             "explored": 0,
             "recovered_after": self.recovered.get(name, 0 if factor < 1.1 else None),
         }
+
+    def _of_complete(self, value: float) -> float | None:
+        return None if self.experiment.judge_from else value
 
     def _quantiles(self, who: dict[str, Any]) -> list[dict[str, Any]]:
         mean = self.total_time(who["variant"], who["seed"], who["scheduler"]) / self.judged
@@ -229,15 +234,17 @@ class Synthetic:
             draw.lognormal(6.7, 1.3, n) * np.where(judged & ~judged.all(), 4.0, 1.0),
             np.cumsum(draw.exponential(0.25 * self.experiment.tasks / n, n)),
         )
-        spec = RunSpec.parse({})
+        gpu_time, cpu_time = seconds(tasks, RunSpec.parse({})).T
         columns = {
             "task_id": tasks.task_id,
             "size": tasks.size,
             "compute_intensity": tasks.compute_intensity,
             "memory_required": tasks.memory_required,
             "arrival_time": tasks.arrival_time,
-            "cpu_time": cpu_seconds(tasks, spec),
-            "gpu_time": gpu_seconds(tasks, spec),
+            "cpu_time": cpu_time,
+            "gpu_time": gpu_time,
+            "fastest": np.where(gpu_time < cpu_time, "gpu", "cpu"),
+            "extrapolated": np.arange(n) % 4 == 0,
             "judged": judged,
         }
         return [

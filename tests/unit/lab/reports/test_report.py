@@ -16,8 +16,9 @@ import pytest
 from matplotlib.image import imread
 
 from services.lab.experiments.declaration import ExperimentError
-from services.lab.experiments.tables import TABLES
+from services.lab.experiments.tables import ADDED, TABLES
 from services.lab.reports import report
+from shared.errors import ArenaError
 from tests.unit.lab.reports.synthetic import ALL_FIGURES, REFERENCE, SIX, Synthetic, declare
 
 DPI = 45
@@ -162,8 +163,9 @@ def test_every_number_of_the_table_is_in_the_json(written: tuple[Path, list[Path
     # (100 + 3 seed) over five seeds; deviation of 3 * (1..5) is 4.743, t(4) = 2.7764.
     assert result["total_time"]["mean"] == pytest.approx(109)
     assert result["total_time"]["high"] == pytest.approx(109 + 2.7764 * 4.7434 / 5**0.5, rel=1e-4)
-    assert numbers["reference"][""]["order_holds"] is True
-    assert len(numbers["tests"]) == 7
+    assert numbers["variants"][""]["reference"]["greedy"]["our_rank"] == 2
+    # All pairs of eight schedulers.
+    assert len(numbers["variants"][""]["pairs"]["total_time"]) == 28
 
 
 def test_the_tables_are_handed_out_as_csv(written: tuple[Path, list[Path]]) -> None:
@@ -260,7 +262,7 @@ class Broken(Synthetic):
         if who["scheduler"] == "greedy":
             row |= dict.fromkeys(("total_time", "avg_time", "total_energy", "total_cost"), 0.0)
         if who["scheduler"] == "random":
-            row |= dict.fromkeys(("makespan", "bound", "p95_turnaround"))
+            row |= dict.fromkeys(("makespan", "arrival_bound", "p95_turnaround"))
         return row
 
 
@@ -301,10 +303,68 @@ def test_names_are_text_and_never_markup(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_an_experiment_or_a_column_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ExperimentError, match=r"experiment\.json.*cannot be read"):
+    with pytest.raises(ArenaError, match=r"experiment\.json.*cannot be read"):
         report.write(tmp_path)
     folder = Synthetic(declare(), sample=20).write(tmp_path)
     table = pyarrow.parquet.read_table(folder / "data" / "outcomes.parquet").drop(["makespan"])
     pyarrow.parquet.write_table(table, folder / "data" / "outcomes.parquet")
     with pytest.raises(ExperimentError, match="no column makespan"):
         report.write(folder)
+
+
+def test_a_folder_of_an_older_version_is_reported_without_the_new_figures(tmp_path: Path) -> None:
+    folder = Synthetic(declare(figures=("workload",)), sample=20).write(tmp_path)
+    for name in ("outcomes", "workload"):
+        file = folder / "data" / f"{name}.parquet"
+        table = pyarrow.parquet.read_table(file)
+        pyarrow.parquet.write_table(table.drop(sorted(ADDED & set(table.column_names))), file)
+    report.write(folder, dpi=DPI)
+    text = " ".join(page_of(folder / "report.html").texts)
+    assert "Mean turnaround (s)" in text
+    assert "With idle power" not in text
+
+
+MEASURED = {
+    "cluster": {
+        "devices": [
+            {"type": "a100", "count": 8, "node": "dgx", "memory_mb": 80_000, "idle_watts": 50},
+            {"type": "t4", "count": 2, "node": "small"},
+            {"type": "cpu", "count": 2, "node": "dgx"},
+            {"type": "cpu", "node": "small"},
+        ],
+        "nodes": [{"name": "dgx", "count": 3}, {"name": "small", "count": 5}],
+    },
+    "physics": {
+        "noise": 0.25,
+        "measured": [
+            {"kind": "fft", "type": kind, "sizes": [10, 20], "seconds": [1, 2]}
+            for kind in ("a100", "t4", "cpu")
+        ],
+    },
+}
+
+
+def test_the_methods_describe_any_cluster(tmp_path: Path) -> None:
+    folder = Synthetic(declare(spec=MEASURED, figures=("energy",)), idle=25.0).write(tmp_path)
+    report.write(folder, dpi=DPI)
+    text = " ".join(" ".join(page_of(folder / "report.html").texts).split())
+    # Three nodes with eight A100s and two CPUs each, five with two T4s and one CPU.
+    assert "a100 (accelerator) 24 3 80000 16000 50 50 0.0001" in text
+    assert "t4 (accelerator) 10 5 8000" in text
+    assert "cpu (CPU) 11 8 –" in text
+    assert "Times are measured, of 1 kind of tasks: fft." in text
+    assert "25.0 % of the sampled tasks" in text  # every fourth of the synthetic ones
+    assert "deviation: 25 %" in text
+    assert "The cluster has 8 nodes" in text
+    assert "With idle power (J)" in text
+    assert "measured: 3 curves (see provenance.json)" in text
+
+
+def test_failures_stand_in_every_table_that_ranks(tmp_path: Path) -> None:
+    experiment = declare(figures=("total_time",), spec={"physics": {"memory_policy": "fail"}})
+    folder = Synthetic(experiment, failed={"greedy": 30}).write(tmp_path)
+    report.write(folder, dpi=DPI)
+    text = " ".join(" ".join(page_of(folder / "report.html").texts).split())
+    assert "greedy 150" in text  # of five seeds, in the outcomes
+    assert "rl_agent greedy (150 failed)" in text  # the tests against the baseline
+    assert "failed task charged its time on the slowest device type that can run it" in text

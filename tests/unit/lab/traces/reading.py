@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from services.lab.traces.problem_report import Report
 from services.lab.traces.trace import Trace
-from shared.domain.tasks import Tasks
+from shared.domain.tasks import Tasks, concatenate
 
 SAMPLES = Path(__file__).parents[4] / "docs" / "traces"
 
@@ -31,11 +31,12 @@ def read(path: Path, **options: Any) -> Read:
     parents: list[Any] = []
     for piece in pieces:
         parents += piece.parents or [[] for _ in range(len(piece))]
-    columns = {
-        name: np.concatenate([getattr(piece, name) for piece in pieces]) if pieces else np.empty(0)
-        for name in ("task_id", "size", "compute_intensity", "memory_required", "arrival_time")
-    }
-    return Read(Tasks(**columns, parents=parents), messages, report, trace)
+    tasks = replace(
+        concatenate(pieces),
+        parents=parents,
+        last_child=np.concatenate([piece.last_child for piece in pieces]),
+    )
+    return Read(tasks, messages, report, trace)
 
 
 def written(folder: Path, name: str, content: str | bytes) -> Path:

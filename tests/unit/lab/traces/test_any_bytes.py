@@ -22,12 +22,18 @@ HEADERS = {
     "swf": b"; x\n",
     "wfcommons": b'{"workflow": {"tasks": [',
     "parquet": b"PAR1",
+    "gavel": b"",
+    "philly": b"[",
+    "helios": (SAMPLES / "slurm.csv").read_bytes().split(b"\n")[0] + b"\n",
 }
 SOUND = {
     "csv": "tasks.csv",
     "alibaba": "pods.csv",
     "swf": "cluster.swf",
     "wfcommons": "pipeline.json",
+    "gavel": "training.tsv",
+    "philly": "jobs.json",
+    "helios": "slurm.csv",
 }
 
 # What lines are made of, so that some get far.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from services.lab.traces import parents
+from services.lab.traces import task_links
 from services.lab.traces.formats import text_blocks, text_columns
 from services.lab.traces.problem_report import Report, TraceError
 from services.lab.traces.trace import Trace
@@ -43,10 +43,9 @@ EXPECTED = [
     "line 23: adjusted: parent dropped: the task itself: 20",
     "line 24: adjusted: parent dropped: no such task before it: 99",
     "line 25: adjusted: parent dropped: no such task before it: 24",
-    "line 26: adjusted: parent dropped: its own line was skipped: 7",
+    "line 26: adjusted: parent replaced by its own parents: its line was skipped: 7",
     "line 27: adjusted: arrival moved to that of the task before it: 5 to 23",
     "line 28: skipped: duplicate id: 21",
-    "line 294: adjusted: parent dropped: more than 256 tasks back: 1",
     "line 295: skipped: too few columns: 3 of 6",
 ]
 
@@ -58,13 +57,13 @@ def test_the_broken_sample_line_by_line(block: int, monkeypatch: pytest.MonkeyPa
     result = read(SAMPLES / "broken.csv")
     assert result.messages == EXPECTED
     assert sum(result.report.skipped.values()) == 21
-    assert sum(result.report.adjusted.values()) == 6
+    assert sum(result.report.adjusted.values()) == 5
     assert len(result.tasks) == 295 - 1 - 21
     assert result.report.notes == [
         "the last line has no line end: it may be incomplete; used as it is"
     ]
     # The sample's last sound line: task 290 of the file is the 273rd that is left.
-    assert result.tasks.parents[-1] == [271]
+    assert result.tasks.parents[-1] == [1, 271]
     assert result.tasks.arrival_time.tolist()[:8] == [0, 1, 20, 21, 22, 23, 23, 25]
 
 
@@ -171,29 +170,28 @@ def test_an_id_belongs_to_the_first_line_that_is_a_task(
     # Tasks are the lines of jobs 1, 3, 4, 5 and 7, and two without a number.
     assert result.tasks.parents == [[], [0], [], [], [1], [4], [0]]
     assert [messages for messages in result.messages if "keep_status" not in messages] == [
-        "line 6: adjusted: parent dropped: its own line was skipped: 2",
+        "line 6: adjusted: parent replaced by its own parents: its line was skipped: 2",
         "line 7: adjusted: parent dropped: no such task before it: 6",
         "line 8: skipped: duplicate id: 3",
     ]
 
 
 @pytest.mark.parametrize("block", [97, 1 << 20])
-def test_names_are_remembered_for_a_limited_number_of_lines(
+def test_an_id_may_occur_again_after_many_lines(
     tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(text_blocks, "BLOCK_BYTES", block)
-    monkeypatch.setattr(parents, "REMEMBERED", 300)
+    monkeypatch.setattr(task_links, "REMEMBERED", 300)
     names = [*range(1000), 702, 700, 999]
     text = HEADER + "".join(f"{name},100,0.5,64,0,\n" for name in names)
-    result = read(written(tmp_path, "t.csv", text + "x,100,0.5,64,0,704;703;999\n"))
+    result = read(written(tmp_path, "t.csv", text + "x,100,0.5,64,0,700;3;999\n"))
     # Lines 704 and 1002 have 702 in them, 702 and 1003 have 700.
     assert result.messages == [
         "line 1002: skipped: duplicate id: 702",
         "line 1004: skipped: duplicate id: 999",
-        "line 1005: adjusted: parent dropped: more than 256 tasks back: 704",
-        "line 1005: adjusted: parent dropped: no such task before it: 703",
     ]
-    assert result.tasks.parents[-1] == [999]
+    # Parents are the first of that name, however far back.
+    assert result.tasks.parents[-1] == [3, 700, 999]
 
 
 def broken_workflow(change: Any) -> str:
@@ -209,7 +207,7 @@ def broken_workflow(change: Any) -> str:
             lambda t, e: e.pop(),
             [
                 "task 2: skipped: never ran: nothing was measured: b1",
-                "task 3: adjusted: parent dropped: its own line was skipped: b1",
+                "task 3: adjusted: parent replaced by its own parents: its line was skipped: b1",
             ],
             2,
         ),

@@ -23,12 +23,27 @@ def hybrid(*arguments: str | Path) -> Result:
 def assert_same(one: Read, other: Read) -> None:
     for name in COLUMNS:
         assert getattr(one.tasks, name).tobytes() == getattr(other.tasks, name).tobytes()
+    for name in ("width", "divisible", "last_child"):
+        mine, its = getattr(one.tasks, name), getattr(other.tasks, name)
+        assert (mine is None) == (its is None)
+        assert mine is None or mine.tolist() == its.tolist()
+    assert list(one.tasks.kind) == list(other.tasks.kind)
     assert one.tasks.parents == other.tasks.parents
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 @pytest.mark.parametrize(
-    "name", ["tasks.csv", "cluster.swf", "pods.csv", "pipeline.json", "broken.csv"]
+    "name",
+    [
+        "tasks.csv",
+        "cluster.swf",
+        "pods.csv",
+        "pipeline.json",
+        "broken.csv",
+        "training.tsv",
+        "jobs.json",
+        "slurm.csv",
+    ],
 )
 def test_a_converted_trace_has_the_same_tasks_bit_by_bit(
     tmp_path: Path, name: str, suffix: str

@@ -12,7 +12,7 @@ import pytest
 from services.lab.traces.mapping import parse_mapping
 from services.lab.traces.problem_report import TraceError
 from services.lab.traces.trace import detect
-from shared.domain.spec import Physics
+from shared.domain.spec import Physics, RunSpec
 from tests.unit.lab.traces.reading import SAMPLES, read, written
 
 OWN = """size,compute_intensity,memory_required,arrival_time,dependencies
@@ -100,8 +100,10 @@ def test_swf_sizes_take_as_long_as_the_job_ran(tmp_path: Path) -> None:
     # all of 18 s computed: I = 1, (18 * 1.5) ** (2/3) = 9.
     assert result.tasks.size.tolist() == pytest.approx([4000, 9000, 9000], rel=1e-12)
     assert result.tasks.compute_intensity.tolist() == [0.5, 0.5, 1]
-    # 1000 KiB on each of 2 processors; 500 asked for on 4; nothing known.
-    assert result.tasks.memory_required.tolist() == pytest.approx([2.048, 2.048, 1000])
+    # Main memory is not held against a GPU.
+    assert result.tasks.memory_required.tolist() == [0, 0, 0]
+    assert result.tasks.width is not None
+    assert result.tasks.width.tolist() == [2, 4, 1]
     assert result.tasks.arrival_time.tolist() == [0, 3, 10]
     assert result.tasks.parents == [[], [0], [1]]
     assert result.messages == [
@@ -111,21 +113,25 @@ def test_swf_sizes_take_as_long_as_the_job_ran(tmp_path: Path) -> None:
         "line 9: skipped: missing value: run_time",
         "line 10: skipped: job has status 3 (keep_status)",
     ]
-    used = result.trace.translator.substituted
-    assert (used["intensity"].otherwise, used["memory"].otherwise) == (1, 1)
+    assert result.trace.substituted["intensity"].otherwise == 1
 
 
 def test_alibabas_pods_become_tasks(tmp_path: Path) -> None:
     result = read(written(tmp_path, "openb_pod_list_default.csv", PODS))
     assert result.trace.format == "alibaba"
-    # No GPU: I = 0, (16 * 0.5) ** (2/3) = 4; a whole one: (18 * 1.5) ** (2/3) = 9;
-    # half of one: (8 * 1) ** (2/3) = 4; eight: I stays at 1.
+    # No GPU: 16 s on a CPU at I = 0, (16 * 0.5) ** (2/3) = 4. On a GPU times are 1 + 3 I shorter:
+    # a whole one for 18 s, (18 * 4 * 1.5) ** (2/3); half of one for 8 s, (8 * 2.5 * 1) ** (2/3).
+    whole = 1000 * 108 ** (2 / 3)
+    half = 1000 * 20 ** (2 / 3)
     assert result.tasks.compute_intensity.tolist() == [0, 1, 0.5, 1]
-    assert result.tasks.size.tolist() == pytest.approx([4000, 9000, 4000, 9000], rel=1e-12)
-    assert result.tasks.memory_required.tolist() == [1048.576, *[2097.152] * 3]
+    assert result.tasks.size.tolist() == pytest.approx([4000, whole, half, whole], rel=1e-12)
+    assert result.tasks.memory_required.tolist() == [0] * 4
+    assert result.tasks.width is not None
+    assert result.tasks.width.tolist() == [1, 1, 1, 8]
+    assert result.tasks.kind == ["", "V100M16|V100M32", "", ""]
     assert result.tasks.arrival_time.tolist() == [0, 10, 11, 12]
     assert result.messages == ["line 6: skipped: missing value: deletion_time - scheduled_time"]
-    assert result.trace.translator.substituted["intensity"].limited == 1
+    assert result.trace.substituted["intensity"].limited == 1
 
 
 def test_a_workflow_becomes_tasks_with_parents(tmp_path: Path) -> None:
@@ -133,9 +139,10 @@ def test_a_workflow_becomes_tasks_with_parents(tmp_path: Path) -> None:
     assert result.trace.format == "wfcommons"
     assert result.tasks.compute_intensity.tolist() == [0.5, 0.5, 1]
     assert result.tasks.size.tolist() == pytest.approx([4000, 9000, 9000], rel=1e-12)
-    assert result.tasks.memory_required.tolist() == [2000, 1000, 1000]
+    assert result.tasks.memory_required.tolist() == [0, 0, 0]
     assert result.tasks.arrival_time.tolist() == [0, 0, 0]
     assert result.tasks.parents == [[], [0], [0, 1]]
+    assert result.tasks.kind == ["a", "b", "c"]
     assert result.messages == []
 
 
@@ -156,17 +163,16 @@ def test_older_workflows_have_one_list(tmp_path: Path, runtime: str) -> None:
     text = json.dumps({"schemaVersion": "1.4", "workflow": {"makespan": 3, "tasks": tasks}})
     result = read(written(tmp_path, "wf.json", text))
     assert result.tasks.size.tolist() == pytest.approx([4000, 9000], rel=1e-12)
-    assert result.tasks.memory_required.tolist() == [1.024, 1000]
     assert result.tasks.parents == [[], [0]]
 
 
 def test_the_physics_of_the_run_is_inverted(tmp_path: Path) -> None:
-    physics = Physics(size_unit=10, size_exponent=2, intensity_offset=1)
-    result = read(written(tmp_path, "cluster.swf", SWF), physics=physics)
+    spec = RunSpec(physics=Physics(size_unit=10, size_exponent=2, intensity_offset=1))
+    result = read(written(tmp_path, "cluster.swf", SWF), spec=spec)
     # (8 * 1.5) ** 0.5, (27 * 1.5) ** 0.5, (18 * 2) ** 0.5, times 10.
     assert result.tasks.size.tolist() == pytest.approx([34.641016, 63.639610, 60])
     fixed = parse_mapping({"physics": {"size_unit": 1000}})
-    result = read(written(tmp_path, "cluster.swf", SWF), physics=physics, mapping=fixed)
+    result = read(written(tmp_path, "cluster.swf", SWF), spec=spec, mapping=fixed)
     assert result.tasks.size[0] == pytest.approx(4000)
 
 
@@ -177,6 +183,9 @@ def test_the_physics_of_the_run_is_inverted(tmp_path: Path) -> None:
         ("cluster.swf", "swf", 97),
         ("pods.csv", "alibaba", 78),
         ("pipeline.json", "wfcommons", 31),
+        ("training.tsv", "gavel", 60),
+        ("jobs.json", "philly", 40),
+        ("slurm.csv", "helios", 50),
     ],
 )
 def test_the_samples_are_told_apart_by_what_is_in_them(

@@ -23,15 +23,21 @@ def inspect(*arguments: str | Path) -> Any:
 
 
 def test_the_figures_of_a_small_trace(tmp_path: Path) -> None:
-    result = inspect(written(tmp_path, "t.swf", SWF))
+    spec = written(tmp_path, "spec.yaml", "cluster: {devices: [{type: cpu, count: 4}]}")
+    result = inspect(written(tmp_path, "t.swf", SWF), "--spec", spec)
     assert (result["format"], result["tasks"]) == ("swf", 3)
     # Run times 8, 27 and 18: the median is 18, and 95 % lies at 18 + 0.9 * (27 - 18).
-    assert result["distributions"]["cpu_seconds"] == pytest.approx(
+    assert result["seconds_on"]["cpu"] == pytest.approx(
         {"min": 8, "median": 18, "p95": 26.1, "max": 27}
     )
     assert result["distributions"]["gap"] == {"min": 3, "median": 5, "p95": 6.8, "max": 7}
     assert result["arrivals"] == {"span_s": 10, "per_s": 0.3}
-    assert result["dependencies"] == {"waiting_tasks": 2, "edges": 2, "most_parents": 1}
+    assert result["dependencies"] == {
+        "waiting_tasks": 2,
+        "edges": 2,
+        "most_parents": 1,
+        "window": 1,
+    }
     assert result["skipped"] == {
         "empty line": 1,
         "job was cancelled (keep_status)": 1,
@@ -41,22 +47,80 @@ def test_the_figures_of_a_small_trace(tmp_path: Path) -> None:
     }
     assert result["adjusted"] == {}
     by_task = {row["task"]: row for row in result["columns"]}
-    assert by_task["size"]["from"] == "run_time (inverted physics)"
+    assert by_task["size"]["from"] == "run_time (seconds on cpu)"
     assert by_task["compute_intensity"]["proxy"]
     assert by_task["compute_intensity"]["not_given"] == 1
     assert not by_task["arrival_time"]["proxy"]
+    # 8 s on 2 CPUs, 27 s on 4 and 18 s on one, within 10 s.
+    assert result["load"]["cluster"] == pytest.approx((16 + 108 + 18) / 4 / 10)
+    assert result["load"]["by_type"] == {
+        "cpu": {"tasks": 3, "load": pytest.approx(result["load"]["cluster"])}
+    }
+    (overload,) = (text for text in result["warnings"] if "offered load" in text)
+    assert overload.startswith("the offered load is 3.55: more arrives than the platform can do")
+
+
+HEADER = "size,compute_intensity,memory_required,arrival_time\n"
 
 
 @pytest.mark.parametrize(
-    "name", ["tasks.csv", "cluster.swf", "pods.csv", "pipeline.json", "broken.csv"]
+    ("lines", "expected"),
+    [
+        (
+            ["4000,0.2,5,0", "5000,0.2,5,9"],
+            ["all tasks have the same intensity and memory: an accel"],
+        ),
+        (["4000,0.2,5,0", "5000,0.2,6,9"], ["all tasks have the same intensity: an accelerator"]),
+        (
+            ["4000,0.1,5,0", "5000,0.2,5,9"],
+            ["all tasks have the same memory: nothing can be conclu"],
+        ),
+        (
+            ["4000,0.1,5,0", "4000,0.2,6,9"],
+            ["all tasks have the same size: nothing can be conclude"],
+        ),
+        (["4000,0.1,5,9", "5000,0.2,6,9"], ["all tasks arrive at once: makespan, energy and cost"]),
+        (["4000,0.1,5,9"], ["one task: nothing can be concluded about schedulers"]),
+        (["1,0.1,5,0", "2,0.2,6,9"], ["the offered load is "]),
+        (["4000,0.1,5,0", "5000,0.2,6,9"], []),
+    ],
 )
+def test_constant_columns_say_what_cannot_be_concluded(
+    tmp_path: Path, lines: list[str], expected: list[str]
+) -> None:
+    found = inspect(written(tmp_path, "t.csv", HEADER + "\n".join(lines) + "\n"))["warnings"]
+    assert len(found) == len(expected)
+    assert all(text.startswith(start) for text, start in zip(found, expected, strict=True))
+
+
+def test_missing_columns_point_to_a_mapping(tmp_path: Path) -> None:
+    path = written(tmp_path, "t.csv", "size,when\n1,2\n")
+    done = CliRunner().invoke(app, ["trace", "inspect", str(path)])
+    assert done.exit_code == 1
+    assert "no column arrival_time, compute_intensity, memory_required" in done.stderr
+    assert "--mapping FILE says which column is which" in done.stderr
+
+
+def test_steps_without_measured_times_have_no_load() -> None:
+    result = inspect(SAMPLES / "training.tsv")
+    assert (result["load"], result["seconds_on"]) == (None, {})
+    assert "the sizes are steps, not time" in result["warnings"][-1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["tasks.csv", "cluster.swf", "pods.csv", "pipeline.json", "broken.csv", "training.tsv",
+     "jobs.json", "slurm.csv"],
+)  # fmt: skip
 def test_the_table_shows_which_column_became_what(name: str) -> None:
     done = CliRunner().invoke(app, ["trace", "inspect", str(SAMPLES / name)])
     assert done.exit_code == 0, done.output
-    assert ("proxy" in done.stdout) == (name in ("cluster.swf", "pods.csv", "pipeline.json"))
+    assert ("proxy" in done.stdout) == (name not in ("tasks.csv", "broken.csv"))
     assert "median" in done.stdout
     assert "dependencies:" in done.stdout
-    assert ("skipped" in done.stderr) == (name in ("cluster.swf", "pods.csv", "broken.csv"))
+    assert ("skipped" in done.stderr) == (
+        name not in ("tasks.csv", "pipeline.json", "training.tsv")
+    )
 
 
 @pytest.mark.parametrize(

@@ -66,17 +66,17 @@ def test_limits_are_kept_and_counted(tmp_path: Path) -> None:
     mapping = parse_mapping({"swf": {"intensity": {"low": 0.6, "high": 0.9}}})
     result = read(written(tmp_path, "t.swf", SWF), mapping=mapping)
     assert result.tasks.compute_intensity.tolist() == [0.6, 0.6, 0.9]
-    assert result.trace.translator.substituted["intensity"].limited == 2
+    assert result.trace.substituted["intensity"].limited == 2
 
 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ([1], "m.yaml: a mapping has the keys physics, csv, swf, alibaba, wfcommons"),
+        ([1], "m.yaml: a mapping has the keys physics, csv, swf, alibaba, wfcommons, gavel"),
         (
             {"sfw": {}},
             r"m.yaml: sfw: unknown key \(did you mean swf\?\); "
-            "allowed: alibaba, csv, physics, swf, wfcommons",
+            "allowed: alibaba, csv, gavel, helios, philly, physics, swf, wfcommons",
         ),
         ({"swf": 3}, "m.yaml: swf: Input should be .* SwfRules"),
         ({"swf": {"intensty": {}}}, r"swf.intensty: unknown key \(did you mean intensity\?\)"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from services.lab.traces.mapping import Mapping, parse_mapping
@@ -12,13 +13,18 @@ from services.lab.traces.problem_report import Report, TraceError
 from services.lab.traces.replay import (
     ReplayError,
     check_resumed,
+    complete_spec,
     fingerprint,
     first_and_rest,
-    limited,
+    first_part,
+    rescaled,
     run_spec,
+    stretch,
 )
+from services.lab.traces.summary import load_warnings
 from services.lab.traces.trace import Trace
 from shared.domain.spec import RunSpec
+from shared.domain.workload import Cursor, generate
 from shared.errors import SpecError
 from tests.unit.lab.traces.reading import SAMPLES, written
 
@@ -53,6 +59,7 @@ def test_the_fingerprint_covers_everything_that_determines_the_tasks(tmp_path: P
         fingerprint(TRACE, "swf", Mapping(), None),
         fingerprint(TRACE, "csv", changed, None),
         fingerprint(other, "csv", Mapping(), None),
+        fingerprint(TRACE, "csv", Mapping(), None, load=0.8),
     ]
     assert len(set(marks)) == len(marks)
     assert marks[0] == fingerprint(TRACE, "csv", Mapping(), None)
@@ -84,7 +91,7 @@ def test_a_run_of_another_trace_is_not_resumed(change: dict[str, Any], message: 
     ("limit", "tasks"), [(None, 120), (1, 1), (119, 119), (120, 120), (999, 120)]
 )
 def test_a_limit_takes_the_first_tasks(limit: int | None, tasks: int) -> None:
-    batches = list(limited(Trace(TRACE, Report()).batches(), limit))
+    batches = list(Trace(TRACE, Report(), limit=limit).batches())
     assert sum(len(batch) for batch in batches) == tasks
     assert all(len(batch) for batch in batches)
 
@@ -93,4 +100,107 @@ def test_a_trace_without_a_task_starts_nothing(tmp_path: Path) -> None:
     header = TRACE.read_text().splitlines()[0]
     empty = Trace(written(tmp_path, "t.csv", header + "\n"), Report())
     with pytest.raises(TraceError, match="no tasks in this trace: it has no lines to read"):
-        first_and_rest(empty, None)
+        first_and_rest(empty.batches())
+
+
+EVEN = "size,compute_intensity,memory_required,arrival_time,width\n" + "".join(
+    f"{1000 * 4 ** (2 / 3)},0.5,0,{n},{1 + n % 2}\n" for n in range(101)
+)
+CPUS = RunSpec.parse({"cluster": {"devices": [{"type": "cpu", "count": 4}]}})
+
+
+def even(folder: Path, spec: RunSpec = CPUS) -> Trace:
+    """Every second a task of 4 s arrives, for one and two of the CPUs in turn: 606 CPU-seconds in
+    100 s, which is 1.515 times what four CPUs can do."""
+    return Trace(written(folder, "even.csv", EVEN), Report(), spec=spec)
+
+
+def test_the_offered_load_of_one_type_by_hand(tmp_path: Path) -> None:
+    load = even(tmp_path).survey().load
+    assert load is not None
+    assert load.by_type["cpu"].tasks == 101
+    assert load.by_type["cpu"].load == pytest.approx((51 * 4 + 50 * 8) / 100 / 4)
+    assert load.cluster == pytest.approx(load.by_type["cpu"].load)
+    # 91 of the tasks, 46 of them for one CPU, within 90 s.
+    assert load.busiest_span_s == 90
+    assert load.busiest == pytest.approx((46 * 4 + 45 * 8) / 90 / 4)
+
+
+def test_types_that_are_as_fast_share_the_load(tmp_path: Path) -> None:
+    cluster = {"devices": [{"type": "cpu", "count": 3}, {"type": "cpu-b", "count": 9}]}
+    load = even(tmp_path, RunSpec.parse({"cluster": cluster})).survey().load
+    assert load is not None
+    assert load.by_type["cpu"].tasks == pytest.approx(101 / 4)
+    assert load.by_type["cpu"].load == pytest.approx(604 / 100 / 12)
+    assert load.by_type["cpu-b"].load == pytest.approx(604 / 100 / 12)
+
+
+def test_a_pause_before_most_tasks_does_not_hide_that_there_are_too_many(tmp_path: Path) -> None:
+    # One task a long time before all the others: on average there is little to do.
+    text = EVEN.splitlines()[0] + "\n" + f"{1000 * 4 ** (2 / 3)},0.5,0,0,1\n"
+    text += "".join(f"{1000 * 4 ** (2 / 3)},0.5,0,{10_000 + n / 10},1\n" for n in range(100))
+    trace = Trace(written(tmp_path, "t.csv", text), Report(), spec=CPUS)
+    load = trace.survey().load
+    assert load is not None
+    assert load.cluster < 0.011
+    (warning,) = load_warnings(trace)
+    assert warning.startswith("nine of ten tasks arrive within 9 s, where the offered load is 10.1")
+
+
+def test_arrivals_are_stretched_to_the_load(tmp_path: Path) -> None:
+    trace = even(tmp_path)
+    factor = stretch(trace, 0.5)
+    assert factor == pytest.approx(1.51 / 0.5)
+    assert stretch(trace, None) == 1
+    (tasks,) = rescaled(trace.batches(), factor)
+    assert tasks.arrival_time[[0, 1, 100]].tolist() == pytest.approx([0, 3.02, 302])
+    with pytest.raises(ReplayError, match="the last task would arrive after 1e"):
+        stretch(trace, 1e-8)
+
+
+def test_tasks_that_arrive_at_once_have_no_load(tmp_path: Path) -> None:
+    one = EVEN.splitlines()[0] + "\n100,0.5,0,5,1\n" * 2
+    trace = Trace(written(tmp_path, "t.csv", one), Report(), spec=CPUS)
+    with pytest.raises(ReplayError, match="all tasks arrive at once"):
+        stretch(trace, 0.8)
+
+
+def test_the_runs_window_is_the_farthest_parent(tmp_path: Path) -> None:
+    header = "size,compute_intensity,memory_required,arrival_time,dependencies\n"
+    lines = ["100,0.5,0,0,\n"] * 400 + ["100,0.5,0,0,1;399\n"]
+    trace = Trace(written(tmp_path, "t.csv", header + "".join(lines)), Report(), spec=CPUS)
+    made = complete_spec({"workload": {"source": "submitted"}}, trace, None)
+    assert RunSpec.parse(made).workload.dependencies.window == 399
+
+
+def test_a_trace_of_steps_needs_a_platform_with_measured_times() -> None:
+    trace = Trace(SAMPLES / "training.tsv", Report(), spec=CPUS)
+    with pytest.raises(ReplayError, match="its sizes are steps, not time: choose a platform"):
+        complete_spec({"workload": {}}, trace, None)
+
+
+def test_learners_are_pretrained_on_tasks_like_the_first_part() -> None:
+    # The sample: the first 24 of 120 tasks.
+    spec = RunSpec.parse({})
+    first = first_part(Trace(TRACE, Report(), spec=spec, limit=24))
+    assert len(first) == 24
+    made = complete_spec({"workload": {}}, Trace(TRACE, Report(), spec=spec), first)
+    mix = RunSpec.parse(made).workload.mix
+    sizes = np.log(first.size)
+    assert mix.size.model_dump() == pytest.approx(
+        {"kind": "lognormal", "median": np.exp(sizes.mean()), "sigma": sizes.std(),
+         "high": first.size.max()}
+    )  # fmt: skip
+    drawn, _ = generate(RunSpec.parse({**made, "seed": 1}), Cursor(), 4000)
+    assert np.median(drawn.compute_intensity) == pytest.approx(
+        np.median(first.compute_intensity), abs=0.2
+    )
+
+
+def test_pretraining_cannot_be_fitted_where_tasks_are_drawn_from_a_table(tmp_path: Path) -> None:
+    curve = {"kind": "a", "type": "cpu", "sizes": [1, 9], "seconds": [1, 9]}
+    spec = RunSpec.parse({"physics": {"measured": [curve]}})
+    text = "size,compute_intensity,memory_required,arrival_time,kind\n5,0.5,0,0,a\n6,0.5,0,1,a\n"
+    trace = Trace(written(tmp_path, "t.csv", text), Report(), spec=spec)
+    with pytest.raises(ReplayError, match="--pretrain: the platform has measured times"):
+        complete_spec({"workload": {}}, trace, first_part(trace))

@@ -1,0 +1,1 @@
+"""Importers that write platform files, and a check of measured times."""
