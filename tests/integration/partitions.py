@@ -48,7 +48,7 @@ def decided(run: RunRecord, count: int, each: int) -> list[Batch]:
     """`count` batches of `each` tasks, with the decisions of greedy."""
     tasks, _ = generate(run.spec, Cursor(), count * each)
     decisions = Decisions(gpu_fraction=tasks.compute_intensity)
-    rows = batches.decision_rows(batches.task_rows(tasks), tasks, decisions, run.spec.cluster.gpus)
+    rows = batches.decision_rows(batches.task_rows(tasks), tasks, decisions, run.spec.platform)
     return [
         Batch(
             Envelope("decisions", run.run, number, 1e9 + number, "greedy"),

@@ -29,7 +29,7 @@ async def publish_run(
         for share, name in enumerate(run.spec.schedulers, start=1):
             before = simulations.get(name, Simulation.new(run.spec))
             said = Decisions(gpu_fraction=tasks.compute_intensity / share)
-            decided = batches.decision_rows(batch.rows, tasks, said, run.spec.cluster.gpus)
+            decided = batches.decision_rows(batch.rows, tasks, said, run.spec.platform)
             rows, after = before.advance(decided)
             simulations[name] = after
             envelope = replace(batch.envelope, kind="results", scheduler=name, state=after.state())

@@ -1,4 +1,4 @@
-"""The cluster bound of a finished run, as the gateway tells it."""
+"""The bound of a finished run, as the gateway tells it."""
 
 from __future__ import annotations
 
@@ -36,6 +36,14 @@ def record(state: RunState = RunState.COMPLETED) -> RunRecord:
 def test_it_is_worked_out_for_a_complete_run(store: Store) -> None:
     # One CPU does 1 task a second, four GPUs do 10.
     assert ClusterBounds(store).of(record()) == pytest.approx(10.0)
+
+
+def test_it_counts_from_simulated_time_0_as_makespans_do(store: Store) -> None:
+    store.command(
+        "INSERT INTO tasks (run, task_id, size, compute_intensity, arrival_time) "
+        "VALUES ('r', 110, 1000, 0.5, 100)"
+    )
+    assert ClusterBounds(store).of(record()) == pytest.approx(100.4)
 
 
 def test_it_is_worked_out_once(store: Store) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions
 from shared.domain.workload import Cursor, generate
 from shared.messages import batches, subjects
@@ -27,7 +28,7 @@ def a_batch(kind: str, run: RunRecord, scheduler: str) -> Batch:
     rows = batches.task_rows(tasks)
     decisions = Decisions(gpu_fraction=tasks.compute_intensity)
     if kind != "tasks":
-        rows = batches.decision_rows(rows, tasks, decisions, 4)
+        rows = batches.decision_rows(rows, tasks, decisions, RunSpec().platform)
     if kind == "results":
         zeros = {column.name: np.zeros(5) for column in RESULT}
         rows = batches.result_rows(rows, {**zeros, "status": ["ok"] * 5})
@@ -149,7 +150,7 @@ async def test_dead_letters_name_the_reason(arena: Arena) -> None:
         "foreign": "no envelope in the schema's metadata",
         "column missing": "columns are missing: memory_required",
         "wrong type": "column size is string, expected double",
-        "nan": "size must be above 0, at most 1e+09, got nan",
+        "nan": "size must be above 0, at most 1e+09, got nan in row 2",
         "of another run": "a message that belongs on tasks.unknown",
         "negative batch": f"the batch number is not one of 0..{2**63 - 1}",
         "beyond counting": f"the batch number is not one of 0..{2**63 - 1}",

@@ -204,7 +204,7 @@ async def decisions(arena: Arena, given: Seeds) -> dict[str, list[bytes]]:
             batch = batches.decode(body, subjects.tasks(run))
             tasks = batches.tasks_of(batch.rows)
             decided = Decisions(gpu_fraction=tasks.compute_intensity)
-            rows = batches.decision_rows(batch.rows, tasks, decided, 4)
+            rows = batches.decision_rows(batch.rows, tasks, decided, RunSpec().platform)
             envelope = replace(batch.envelope, kind="decisions", scheduler="greedy", state=None)
             bodies.append(batches.encode(envelope, rows))
         made[subjects.decisions(run, "greedy")] = bodies

@@ -57,6 +57,56 @@ async def test_the_ranking_is_that_of_the_stored_results(
         assert_problem(await http.get(f"/api/runs/{run}/ranking?{bad}"), 422)
 
 
+async def test_every_measure_and_the_failures_are_beside_the_rank(
+    arena: Arena, http: httpx.AsyncClient
+) -> None:
+    """Two kinds of GPU with too little memory for some tasks, in two nodes with idle power."""
+    await whole(arena, "cpu_only", "gpu_only", "oracle")
+    devices = [
+        {"type": "v100", "count": 2, "memory_mb": 1000, "speed": 2, "idle_watts": 5},
+        {"type": "t4", "memory_mb": 500},
+        {"type": "cpu", "idle_watts": 10},
+    ]
+    cluster = {"devices": devices, "nodes": [{"name": "node", "count": 2}]}
+    run = await completed(http, cluster=cluster, physics={"memory_policy": "fail"})
+    body = await get(http, f"/api/runs/{run}/ranking")
+    rows = {row["name"]: row for row in body["ranking"]}
+    stored = arena.store.query(
+        "SELECT scheduler, countIf(status = 'failed') AS failed, avg(turnaround) AS mean, "
+        "arraySort(groupArray(turnaround))[380] AS p95, max(finish) AS makespan, "
+        "sumIf(gpu_time, device < 4) AS v100, sum(cpu_time) AS cpu "
+        "FROM scheduler_results FINAL GROUP BY scheduler"
+    )
+    for own in stored:
+        row = rows[own["scheduler"]]
+        assert (row["failed"], row["failed_share"]) == (own["failed"], own["failed"] / 400)
+        assert row["avg_turnaround"] == pytest.approx(own["mean"], rel=1e-9)
+        # 95 % of the 400 tasks are the 380 shortest.
+        assert row["turnaround_p95"] == pytest.approx(own["p95"], rel=0.01)
+        assert row["avg_slowdown"] >= 1
+        assert row["vs_bound"] == pytest.approx(own["makespan"] / body["bound"], rel=1e-9)
+        # Devices 0 to 3 are V100 of 5 W; two CPUs of 10 W; the T4 need nothing while idle.
+        idle = 40 * own["makespan"] - 5 * own["v100"] - 10 * own["cpu"]
+        assert row["avg_idle_energy"] * 400 == pytest.approx(idle, rel=1e-9)
+    assert rows["gpu_only"]["failed"] > 0
+    assert (rows["oracle"]["failed"], rows["oracle"]["rank"]) == (0, 1)
+    detail = await get(http, f"/api/runs/{run}")
+    assert {name: row["vs_bound"] for name, row in detail["schedulers"].items()} == {
+        name: row["vs_bound"] for name, row in rows.items()
+    }
+    assert [(meter["name"], meter["type"], meter["node"]) for meter in detail["meters"]][-3:] == [
+        ("node-1/t4_0", "t4", "node-1"),
+        ("node-0/cpu_0", "cpu", "node-0"),
+        ("node-1/cpu_0", "cpu", "node-1"),
+    ]
+    page = await get(http, f"/api/runs/{run}/tasks", scheduler="gpu_only", status="failed")
+    task = page["rows"][0]["task_id"]
+    explained = (await get(http, f"/api/runs/{run}/tasks/{task}"))["results"]
+    (failed,) = (row for row in explained if row["scheduler"] == "gpu_only")
+    assert failed["explanation"].startswith("failed: all of it (")
+    assert "it was charged as if it had run on the slowest device type" in failed["explanation"]
+
+
 async def test_progress_ends_with_the_newest_totals(arena: Arena, http: httpx.AsyncClient) -> None:
     """400 tasks in batches of 50 are 8 batches."""
     await whole(arena, "greedy", "oracle")
@@ -86,15 +136,17 @@ async def test_progress_ends_with_the_newest_totals(arena: Arena, http: httpx.As
         assert_problem(await http.get(f"/api/runs/{run}/progress?points={points}"), 422)
 
 
-def busy(rows: list[dict[str, Any]], kind: str, device: int, start: float, end: float) -> float:
-    """Seconds of a device between two moments, part by part."""
+def busy(rows: list[dict[str, Any]], name: str, start: float, end: float) -> float:
+    """Seconds of a device between two moments, part by part. GPUs are devices 0 and 1, the CPUs are
+    2 and 3 and take turns by task id."""
+    kind, _, number = name.partition("_")
     return sum(
         max(
             0.0,
             min(row[f"{kind}_start"] + row[f"{kind}_time"], end) - max(row[f"{kind}_start"], start),
         )
         for row in rows
-        if (row["gpu"] if kind == "gpu" else row["task_id"] % 2) == device
+        if (row["device"] if kind == "gpu" else row["task_id"] % 2) == int(number)
     )
 
 
@@ -113,15 +165,19 @@ async def test_utilisation_is_what_ran_on_each_device(
     assert body["start"] == pytest.approx(newest["at"] - 30)
     assert body["step"] == pytest.approx(1)
     rows = arena.store.query("SELECT * FROM scheduler_results FINAL")
-    assert [device["name"] for device in body["devices"]] == ["cpu_0", "cpu_1", "gpu_0", "gpu_1"]
+    assert [(device["name"], device["type"]) for device in body["devices"]] == [
+        ("gpu_0", "gpu"),
+        ("gpu_1", "gpu"),
+        ("cpu_0", "cpu"),
+        ("cpu_1", "cpu"),
+    ]
     for device in body["devices"]:
-        kind, number = device["name"].split("_")
-        whole_window = busy(rows, kind, int(number), body["start"], body["end"])
+        whole_window = busy(rows, device["name"], body["start"], body["end"])
         assert device["utilization"] == pytest.approx(whole_window / 30, abs=1e-9)
         assert len(device["busy"]) == 30
         edges = np.linspace(body["start"], body["end"], 31)
         for (low, high), share in zip(itertools.pairwise(edges), device["busy"], strict=True):
-            wanted = busy(rows, kind, int(number), float(low), float(high)) / (high - low)
+            wanted = busy(rows, device["name"], float(low), float(high)) / (high - low)
             assert share == pytest.approx(wanted, abs=1e-6)
     assert body["average"] == pytest.approx(
         np.mean([device["utilization"] for device in body["devices"]])
@@ -129,6 +185,41 @@ async def test_utilisation_is_what_ran_on_each_device(
     for bad in ("seconds=0", "seconds=3601", "seconds=nan"):
         assert_problem(await http.get(f"/api/runs/{run}/utilization?{bad}"), 422)
     assert_problem(await http.get(f"/api/runs/{run}/utilization?scheduler=other"), 404, "other")
+
+
+async def test_wide_tasks_of_a_measured_platform_keep_all_their_devices_busy(
+    arena: Arena, http: httpx.AsyncClient
+) -> None:
+    await whole(arena, "gpu_only")
+    curves = [
+        {"kind": "gemm", "type": kind, "sizes": [100, 1000], "seconds": seconds}
+        for kind, seconds in (("v100", [0.01, 0.4]), ("cpu", [0.1, 9]))
+    ]
+    cluster = {"devices": [{"type": "v100", "count": 4}, {"type": "cpu"}]}
+    widths = [{"width": 1, "weight": 1}, {"width": 3, "weight": 1}]
+    run = await completed(
+        http,
+        cluster=cluster,
+        physics={"measured": curves},
+        workload={"divisible": False, "widths": widths},
+    )
+    body = await get(http, f"/api/runs/{run}/utilization", seconds=3600)
+    (stored,) = arena.store.query(
+        "SELECT countIf(width = 3) AS wide, sum(width * ("
+        "greatest(least(gpu_start + gpu_time, {end:Float64}) - gpu_start, 0) + "
+        "greatest(least(cpu_start + cpu_time, {end:Float64}) - cpu_start, 0))) AS busy "
+        "FROM (SELECT * FROM scheduler_results FINAL) AS r "
+        "JOIN (SELECT * FROM tasks FINAL) AS t USING (task_id)",
+        {"end": body["end"]},
+    )
+    assert 100 < stored["wide"] < 300
+    shown = sum(device["utilization"] for device in body["devices"]) * body["end"]
+    assert shown == pytest.approx(stored["busy"], rel=1e-6)
+    (listed,) = await get(http, "/api/runs")
+    assert "measured" not in listed["spec"]["physics"]
+    detail = await get(http, f"/api/runs/{run}")
+    assert [curve["type"] for curve in detail["spec"]["physics"]["measured"]] == ["v100", "cpu"]
+    assert (await get(http, f"/api/runs/{run}/analysis"))["types"] == ["v100", "cpu"]
 
 
 async def test_the_analysis_agrees_with_sql(arena: Arena, http: httpx.AsyncClient) -> None:
@@ -170,7 +261,8 @@ async def test_the_analysis_agrees_with_sql(arena: Arena, http: httpx.AsyncClien
     mean = sum(cell["tasks"] * cell["gpu_share"] for cell in cells) / 500
     assert mean == pytest.approx(share["mean"])
     (split,) = store.query(
-        "SELECT sum(gpu_time) AS gpu, sum(cpu_time) AS cpu, countIf(gpu_time > 0) AS tasks "
+        "SELECT sum(gpu_time) AS gpu, sum(cpu_time) AS cpu, countIf(gpu_time > 0) AS tasks, "
+        "countIf(gpu_time > cpu_time) AS longest "
         "FROM scheduler_results FINAL WHERE scheduler = 'greedy' AND task_id >= 100"
     )
     assert body["split"]["greedy"] == {
@@ -178,7 +270,20 @@ async def test_the_analysis_agrees_with_sql(arena: Arena, http: httpx.AsyncClien
         "cpu_time": pytest.approx(split["cpu"]),
         "gpu_tasks": split["tasks"],
         "tasks": 500,
+        "failed": 0,
+        "type_time": [pytest.approx(split["gpu"]), pytest.approx(split["cpu"])],
+        "type_tasks": [split["longest"], 500 - split["longest"]],
     }
+    greedy = await get(http, f"/api/runs/{run}/analysis", window=500, scheduler="greedy")
+    found = [cell for line in greedy["heatmap"]["cells"] for cell in line if cell]
+    on_gpu = sum(cell["tasks"] * cell["types"][0] for cell in found)
+    assert on_gpu == pytest.approx(split["longest"], abs=0.1)
+    points = {point["task_id"]: point["type"] for point in greedy["scatter"]}
+    for row in store.query(
+        "SELECT task_id, gpu_time > cpu_time AS longest FROM scheduler_results FINAL "
+        "WHERE scheduler = 'greedy' AND task_id >= 300"
+    ):
+        assert points[row["task_id"]] == ("gpu" if row["longest"] else "cpu")
     assert [point["task_id"] for point in body["scatter"]] == list(range(300, 600))
     other = await get(http, f"/api/runs/{run}/analysis", scheduler="cpu_only")
     assert {point["gpu_fraction"] for point in other["scatter"]} == {0.0}

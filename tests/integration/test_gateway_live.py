@@ -14,7 +14,9 @@ from tests.integration.watching import by_name, watching
 
 NEWEST = """
     SELECT scheduler, argMax(tasks, batch) AS tasks, argMax(total_time, batch) AS total_time,
-           argMax(total_energy, batch) AS total_energy, argMax(total_wait, batch) AS total_wait
+           argMax(total_energy, batch) AS total_energy, argMax(total_wait, batch) AS total_wait,
+           argMax(turnaround_p95, batch) AS turnaround_p95,
+           argMax(total_slowdown, batch) AS total_slowdown
     FROM standings WHERE run = {run:String} GROUP BY scheduler
 """
 
@@ -38,6 +40,8 @@ async def test_the_first_message_is_a_snapshot_that_agrees_with_the_store(
         assert row["total_time"] == pytest.approx(stored[name]["total_time"], rel=1e-5)
         assert row["avg_energy"] == pytest.approx(stored[name]["total_energy"] / 300, rel=1e-5)
         assert row["avg_wait"] == pytest.approx(stored[name]["total_wait"] / 300, rel=1e-5)
+        assert row["turnaround_p95"] == pytest.approx(stored[name]["turnaround_p95"], rel=1e-5)
+        assert row["avg_slowdown"] == pytest.approx(stored[name]["total_slowdown"] / 300, rel=1e-5)
     ratio = stored["greedy"]["total_time"] / stored["oracle"]["total_time"]
     assert rows["greedy"]["vs_oracle"] == rows["greedy"]["score"] == pytest.approx(ratio, rel=1e-5)
     assert [(row["name"], row["rank"]) for row in message["comparison"]] == [
@@ -53,7 +57,17 @@ async def test_the_first_message_is_a_snapshot_that_agrees_with_the_store(
         shown = message["latest_results"][result["scheduler"]]
         assert shown["time"] == pytest.approx(result["time"], rel=1e-5)
         assert shown["gpu_fraction"] == pytest.approx(result["gpu_fraction"], rel=1e-5)
-        assert (shown["gpu"], shown["status"]) == (result["gpu"], "ok")
+        assert (shown["device"], shown["cpu"], shown["status"]) == (result["device"], 4, "ok")
+        used = f"gpu_{result['device']}" if result["gpu_time"] else None
+        assert shown["device_name"] == used
+        assert shown["cpu_name"] == ("cpu_0" if result["cpu_time"] else None)
+    assert [meter["name"] for meter in message["meters"]] == [
+        "gpu_0", "gpu_1", "gpu_2", "gpu_3", "cpu_0"
+    ]  # fmt: skip
+    assert message["types"] == [
+        {"name": "gpu", "accelerator": True, "count": 4},
+        {"name": "cpu", "accelerator": False, "count": 1},
+    ]
     notifications = [note["message"] for note in message["notifications"]]
     assert notifications[0] == f"run {run} is complete: every task has its results"
     assert f"run {run} started with greedy, oracle" in notifications
@@ -66,7 +80,7 @@ async def test_utilisation_is_the_work_of_the_last_simulated_minute(
     await whole(arena, "cpu_only")
     run = await completed(http, tasks=2000)
     rows = arena.store.query(
-        "SELECT clock, cpu_busy[1] AS busy FROM standings FINAL WHERE run = {run:String} "
+        "SELECT clock, busy[5] AS busy FROM standings FINAL WHERE run = {run:String} "
         "ORDER BY batch",
         {"run": run},
     )

@@ -91,11 +91,11 @@ async def test_one_task_is_explained(arena: Arena, http: httpx.AsyncClient) -> N
     assert (detail["physics"]["best_share"], detail["physics"]["fits_gpu_memory"]) == (1, True)
     rows = {row["scheduler_name"]: row for row in detail["results"]}
     assert rows["oracle"]["actual_time"] == pytest.approx(0.5)
-    assert "no share is faster" in rows["oracle"]["explanation"]
+    assert "no decision is faster" in rows["oracle"]["explanation"]
     assert rows["cpu_only"]["vs_oracle"] == pytest.approx(2)
-    assert rows["cpu_only"]["explanation"].startswith("all of it ran on the CPU: 1 s")
+    assert rows["cpu_only"]["explanation"].startswith("all of it ran on cpu_0: 1 s")
     assert rows["cpu_only"]["explanation"].endswith(
-        "the Oracle's share of 100 % would have taken 500 ms"
+        f"the Oracle's decision, all of it on gpu_{task % 4}, would have taken 500 ms"
     )
     stored = arena.store.query(
         "SELECT gpu_start, cpu_start, finish, cost_electricity FROM scheduler_results FINAL "
@@ -172,6 +172,10 @@ async def test_schedulers_presets_schema_and_config(arena: Arena, http: httpx.As
     presets = {row["name"]: row["description"] for row in await get(http, "/api/presets")}
     assert presets["readme"] == "sizes 500 to 1500; intensity 0.1 to 0.9; memory 50 to 150 MB"
     assert set(presets) == {"hpc", "documented", "readme", "gpu_friendly", "cpu_friendly"}
+    platforms = {row["name"]: row for row in await get(http, "/api/platforms")}
+    assert set(platforms) == {"seeds", "workstation", "dgx", "rack"}
+    assert platforms["dgx"]["sources"]
+    assert platforms["dgx"]["spec"]["cluster"]["devices"][0]["type"] == "h100"
     schema = await get(http, "/api/spec/schema")
     assert schema["properties"]["seed"]["default"] == 42
     config = await get(http, "/api/config")

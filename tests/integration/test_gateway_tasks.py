@@ -202,6 +202,112 @@ async def test_a_refused_task_says_what_is_wrong_with_it_and_nothing_else(
     ]
 
 
+MEASURED = {
+    "cluster": {"devices": [{"type": "v100", "count": 2}, {"type": "cpu"}]},
+    "physics": {
+        "measured": [
+            {"kind": "gemm", "type": "v100", "sizes": [1, 1000], "seconds": [2, 2]},
+            {"kind": "sort", "type": "cpu", "sizes": [1, 1000], "seconds": [3, 3]},
+        ]
+    },
+}
+
+
+async def test_generated_and_submitted_tasks_share_a_measured_platform(
+    arena: Arena, http: httpx.AsyncClient
+) -> None:
+    await whole(arena, "oracle")
+    run = await started(http, **MEASURED, pace=300)
+    gemm = {**TASK, "memory_required": 0, "kind": "gemm", "divisible": False, "width": 2}
+    accepted = await http.post("/api/tasks", json={**gemm, "home": 0})
+    assert accepted.status_code == 202, accepted.text
+    (number,) = accepted.json()["task_ids"]
+
+    async def result() -> dict[str, Any] | None:
+        rows = arena.store.query(
+            "SELECT kind, divisible, width, home, last_child, gpu_time, cpu_time, status "
+            "FROM scheduler_results AS result FINAL INNER JOIN tasks AS task "
+            f"ON result.task_id = task.task_id WHERE result.run = '{run}' "
+            "AND result.task_id = {id:Int64}",
+            {"id": number},
+        )
+        return rows[0] if rows else None
+
+    assert await eventually(result) == {
+        "kind": "gemm",
+        "divisible": False,
+        "width": 2,
+        "home": 0,
+        "last_child": number + 256,
+        "gpu_time": pytest.approx(2),
+        "cpu_time": 0,
+        "status": "ok",
+    }
+
+    async def times_by_kind() -> dict[str, list[float]] | None:
+        rows = arena.store.query(
+            "SELECT kind, groupUniqArray(round(time, 9)) AS times FROM scheduler_results AS result "
+            "INNER JOIN tasks AS task ON result.task_id = task.task_id GROUP BY kind ORDER BY kind"
+        )
+        return {row["kind"]: row["times"] for row in rows} if len(rows) == 2 else None
+
+    assert await eventually(times_by_kind) == {"gemm": [2], "sort": [3]}
+
+
+async def test_a_task_that_the_platform_cannot_run_is_refused(
+    arena: Arena, http: httpx.AsyncClient
+) -> None:
+    await arena.schedulers("greedy")
+    await started(http, **MEASURED, pace=1)
+    gemm = {**TASK, "kind": "gemm"}
+    bad = [
+        (TASK, "kind: missing; allowed: gemm, sort"),
+        ({**gemm, "kind": "fft"}, "kind: unknown kind 'fft'; allowed: gemm, sort"),
+        (
+            {**gemm, "width": 3},
+            "width: no device type that can run the task has 3 devices; allowed: 1 to 2",
+        ),
+        (
+            {**gemm, "home": 1},
+            "home: no node has the number 1; allowed: 0 to 0, or -1 for data that is on all nodes",
+        ),
+    ]
+    for task, reason in bad:
+        answer = await http.post("/api/tasks", json=task)
+        assert assert_problem(answer, 422)["problems"] == [reason]
+        answer = await http.post("/api/tasks", json={"tasks": [gemm, task]})
+        said = reason.replace("missing", "unknown kind ''")
+        assert assert_problem(answer, 422)["problems"] == [f"tasks.1.{said}"]
+    assert (await http.post("/api/tasks", json=gemm)).status_code == 202
+
+
+async def test_a_submitted_task_may_depend_on_a_generated_one(
+    arena: Arena, http: httpx.AsyncClient
+) -> None:
+    """Tasks of a mean size of 20 million take a day: the child waits for its parent."""
+    await whole(arena, "cpu_only")
+    run = await started(
+        http,
+        pace=50,
+        workload={"mix": {"size": {"kind": "uniform", "low": 1e7, "high": 3e7}}},
+    )
+    first = (await http.post("/api/tasks", json=TASK)).json()["task_ids"][0]
+    answer = await http.post("/api/tasks", json={**TASK, "dependencies": [max(first - 1, 0)]})
+    (number,) = answer.json()["task_ids"]
+    parent = max(first - 1, 0)
+
+    async def finishes() -> dict[int, float] | None:
+        rows = arena.store.query(
+            "SELECT task_id, finish, cpu_start FROM scheduler_results FINAL "
+            f"WHERE run = '{run}' AND task_id IN ({parent}, {number})"
+        )
+        found = {row["task_id"]: row for row in rows}
+        return found if len(found) == 2 else None
+
+    found = await eventually(finishes)
+    assert found[number]["cpu_start"] >= found[parent]["finish"]
+
+
 @pytest.mark.parametrize("announced", [True, False])
 async def test_a_body_of_50_mb_is_refused(
     arena: Arena, http: httpx.AsyncClient, announced: bool

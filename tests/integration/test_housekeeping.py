@@ -8,6 +8,7 @@ from services.generator.housekeeping import Housekeeping
 from shared.bus import model_registry, streams
 from shared.domain.schedulers import FOREST
 from shared.messages import models, subjects
+from shared.messages.formats import FORMATS
 from shared.messages.models import Manifest
 from shared.messages.runs import RunState
 from tests.integration.arena import Arena, eventually, unchanged
@@ -172,7 +173,7 @@ async def test_garbage_in_a_paused_run_does_not_destroy_its_state(arena: Arena) 
 
 async def test_a_run_with_a_record_of_a_newer_version_keeps_its_state(arena: Arena) -> None:
     run = await arena.run(schedulers=["greedy"], tasks=100)
-    newer = run.model_copy(update={"message_format": 2})
+    newer = run.model_copy(update={"message_format": FORMATS["run"] + 1})
     await arena.publish_raw(f"$KV.runs.{run.run}", newer.model_dump_json().encode())
     await arena.start("recorder")
     generator = await arena.start("generator")

@@ -83,11 +83,11 @@ async def test_decisions_of_no_run_or_scheduler_are_unreadable(
 
 
 def with_gpu(decision: Batch, gpu: int) -> Batch:
-    index = decision.rows.schema.get_field_index("gpu")
-    column = pa.array([gpu] * decision.rows.num_rows, pa.int16())
+    index = decision.rows.schema.get_field_index("device")
+    column = pa.array([gpu] * decision.rows.num_rows, pa.int32())
     return Batch(
         decision.envelope,
-        decision.rows.set_column(index, decision.rows.schema.field("gpu"), column),
+        decision.rows.set_column(index, decision.rows.schema.field("device"), column),
     )
 
 
@@ -103,7 +103,7 @@ async def test_a_gpu_out_of_range_becomes_a_dead_letter_and_the_run_continues(
     await eventually(lambda: results(arena, run), accept=lambda rows: len(rows) == 3)
     await assert_results_of(arena, run, decisions)
     (letter,) = await arena.dead_letters()
-    assert letter["Hybrid-Reason"] == "no GPU 4: the GPUs are 0..3"
+    assert letter["Hybrid-Reason"] == "device 4 is no accelerator of the cluster"
 
 
 async def test_an_invalid_early_batch_is_rejected_when_it_is_next(

@@ -60,7 +60,8 @@ async def test_a_decision_has_the_columns_of_the_task_and_its_own(arena: Arena) 
     assert decision.rows.select(sent.rows.schema.names).equals(sent.rows)
     columns = decision.rows.to_pydict()
     assert columns["gpu_fraction"] == columns["compute_intensity"]
-    assert columns["gpu"] == [number % 3 for number in range(40)]
+    assert columns["device"] == [number % 3 for number in range(40)]
+    assert columns["cpu"] == [3] * 40
     assert columns["model_version"] == [0] * 40
     assert columns["explored"] == [False] * 40
     assert columns["probability"] == [1.0] * 40
@@ -97,10 +98,13 @@ INVALID = {
     "too_much": ("return Decisions(np.full(len(tasks), 1.5))", "must be 0..1, got 1.5"),
     "nan": ("return Decisions(np.full(len(tasks), np.nan))", "must be 0..1, got nan"),
     "no_gpu": (
-        "return Decisions(np.ones(len(tasks)), gpu=np.full(len(tasks), 4))",
-        "gpu must be 0..3",
+        "return Decisions(np.ones(len(tasks)), device=np.full(len(tasks), 4))",
+        "device must be the number of an accelerator (0..3)",
     ),
-    "odd_gpus": ("return Decisions(np.ones(len(tasks)), gpu=np.zeros(3))", "gpu has shape (3,)"),
+    "odd_gpus": (
+        "return Decisions(np.ones(len(tasks)), device=np.zeros(3))",
+        "device has shape (3,)",
+    ),
 }
 
 

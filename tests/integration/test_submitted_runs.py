@@ -256,6 +256,127 @@ async def test_bad_tasks_are_refused_with_a_reason(arena: Arena, http: httpx.Asy
     assert await arena.count_of(subjects.TASKS, subjects.tasks(run)) == 0
 
 
+# Two nodes with two v100 and a CPU each. gemm runs on both types, sort on CPUs only.
+MEASURED = {
+    **SUBMITTED,
+    "cluster": {
+        "devices": [
+            {"type": "v100", "count": 2, "node": "rack", "bandwidth_mb_s": 1000},
+            {"type": "cpu", "node": "rack"},
+        ],
+        "nodes": [{"name": "rack", "count": 2}],
+    },
+    "physics": {
+        "measured": [
+            {"kind": "gemm", "type": "v100", "sizes": [1, 1000], "seconds": [2, 2]},
+            {"kind": "gemm", "type": "cpu", "sizes": [1, 1000], "seconds": [5, 5]},
+            {"kind": "sort", "type": "cpu", "sizes": [1, 1000], "seconds": [3, 3]},
+        ]
+    },
+}
+
+
+async def test_every_column_of_a_task_is_stored_and_counts(
+    arena: Arena, http: httpx.AsyncClient
+) -> None:
+    """`greedy` gives an indivisible task of intensity 0.5 to an accelerator: 2 s and 0.1 s to move
+    100 MB. A sort runs on the CPU for 3 s."""
+    await arena.start("simulator")
+    await arena.start("generator")
+    run = await started(http, **MEASURED)
+    columns = {
+        "kind": ["gemm", "sort", "gemm"],
+        "divisible": [False] * 3,
+        "width": pa.array([1, 1, 4], pa.int32()),
+        "home": pa.array([-1, 1, 0], pa.int32()),
+        "last_child": [2, 1, -1],
+        "dependencies": [[], [], [0]],
+    }
+    answer = await send(http, run, 0, rows(0, 3, **columns), last=True)
+    assert answer.status_code == 202, answer.text
+
+    async def state() -> str:
+        return (await arena.runs.get(run)).state
+
+    await eventually(state, equals=RunState.COMPLETED)
+    stored = arena.store.query(
+        "SELECT kind, divisible, width, home, last_child FROM tasks FINAL "
+        f"WHERE run = '{run}' ORDER BY task_id"
+    )
+    assert [list(row.values()) for row in stored] == [
+        ["gemm", False, 1, -1, 2],
+        ["sort", False, 1, 1, 1],
+        ["gemm", False, 4, 0, 2 + 256],
+    ]
+    results = arena.store.query(
+        "SELECT gpu_time, cpu_time, status FROM scheduler_results FINAL "
+        f"WHERE run = '{run}' ORDER BY task_id"
+    )
+    assert [row["status"] for row in results] == ["ok"] * 3
+    assert [row["gpu_time"] > 0 for row in results] == [True, False, True]
+    assert results[0]["gpu_time"] == pytest.approx(2.1)
+    assert results[1]["cpu_time"] == pytest.approx(3, abs=0.1)  # and the way to its node
+
+
+BAD_FOR_THE_PLATFORM: list[tuple[dict[str, Any], str]] = [
+    ({}, "row 0, kind: missing; allowed: gemm, sort"),
+    ({"kind": ["gemm", "fft"]}, "row 1, kind: unknown kind 'fft'; allowed: gemm, sort"),
+    (
+        {"kind": ["gemm", "gemm"], "width": [4, 5]},
+        "row 1, width: no device type that can run the task has 5 devices; allowed: 1 to 4",
+    ),
+    (
+        {"kind": ["gemm", "sort"], "width": [4, 3]},
+        "row 1, width: no device type that can run the task has 3 devices; allowed: 1 to 2",
+    ),
+    (
+        {"kind": ["gemm", "sort"], "home": [1, 2]},
+        "row 1, home: no node has the number 2; allowed: 0 to 1",
+    ),
+    (
+        {"kind": ["gemm", "sort"], "last_child": [0, 258]},
+        "row 1, last_child: 258 is too far; allowed: up to 257",
+    ),
+]
+
+
+async def test_tasks_that_the_platform_cannot_run_are_refused(
+    arena: Arena, http: httpx.AsyncClient
+) -> None:
+    run = await started(http, **MEASURED)
+    for columns, reason in BAD_FOR_THE_PLATFORM:
+        answer = await send(http, run, 0, rows(0, 2, dependencies=[[], []], **columns))
+        assert answer.status_code == 422, (reason, answer.text)
+        assert reason in answer.json()["detail"]
+    assert await arena.count_of(subjects.TASKS, subjects.tasks(run)) == 0
+
+
+async def test_a_parent_may_be_as_far_back_as_the_window_of_the_run(
+    arena: Arena, http: httpx.AsyncClient
+) -> None:
+    """Task 0 takes (1,000,000/1000)^1.5 / (0.5 + 0.5) = 31,623 s on a CPU; its child in another
+    request cannot start before."""
+    await arena.start("simulator")
+    await arena.start("generator")
+    spec = {"workload": {"source": "submitted", "dependencies": {"window": 700}}}
+    run = await started(http, **{**SUBMITTED, **spec})
+    sizes = [1e6] + [1.0] * 699
+    head = rows(0, 700, size=sizes, dependencies=[[]] * 700)
+    assert (await send(http, run, 0, head)).is_success
+    refused = await send(http, run, 700, rows(700, 2, dependencies=[[0], [0]]), last=True)
+    assert refused.status_code == 422
+    assert "dependencies of task 701: 0 is not one of the 700 tasks before it" in refused.text
+    tail = rows(700, 2, size=[1.0, 1.0], dependencies=[[0], [1]])
+    assert (await send(http, run, 700, tail, last=True)).is_success
+    await state_of(http, run, "completed")
+    parent, child, other = arena.store.query(
+        "SELECT finish, least(gpu_start, cpu_start) AS start FROM scheduler_results FINAL "
+        f"WHERE run = '{run}' AND task_id IN (0, 700, 701) ORDER BY task_id"
+    )
+    assert child["start"] >= parent["finish"]
+    assert other["start"] < parent["finish"]
+
+
 async def test_the_type_and_the_size_of_a_body_are_checked(http: httpx.AsyncClient) -> None:
     run = await started(http, **SUBMITTED)
     path = f"/api/runs/{run}/tasks?first=0"

@@ -16,7 +16,7 @@ from services.gateway.runs.queries import newest_standings
 from shared.store.client import Store
 
 RESULTS = """
-    SELECT scheduler, task_id, gpu_fraction, time, energy, cost, gpu_time, cpu_time,
+    SELECT scheduler, task_id, gpu_fraction, device, cpu, time, energy, cost, gpu_time, cpu_time,
            status = 'failed' AS failed
     FROM scheduler_results FINAL
     WHERE run = {run:String} AND scheduler IN {schedulers:Array(String)}
@@ -25,33 +25,35 @@ RESULTS = """
 """
 
 FEATURES = """
-    SELECT task_id, size, compute_intensity, memory_required FROM tasks FINAL
+    SELECT task_id, size, compute_intensity, memory_required, width FROM tasks FINAL
     WHERE run = {run:String} AND task_id >= {first:Int64} AND task_id < {last:Int64}
     ORDER BY task_id
 """
 
 PROGRESS = """
-    SELECT scheduler, batch, tasks, total_time, total_energy, total_cost FROM standings
+    SELECT scheduler, batch, tasks, failed, total_time, total_turnaround, total_energy, total_cost,
+           turnaround_p95
+    FROM standings
     WHERE run = {run:String} AND scheduler IN {schedulers:Array(String)}
       AND batch IN {batches:Array(UInt64)}
     ORDER BY scheduler, batch
     LIMIT 1 BY scheduler, batch
 """
 
-# A device runs tasks in order, so a period of time is a range of tasks: the index on the starts
-# finds it, also far before the newest task when the device has a queue.
+# A device runs tasks mostly in order, so a period of time is a range of tasks: the indexes on
+# starts and finish find it, also far before the newest task when the device has a queue.
 DEVICE_PARTS = """
-    SELECT task_id, gpu, gpu_start, gpu_time, cpu_start, cpu_time FROM scheduler_results
+    SELECT task_id, device, cpu, gpu_start, gpu_time, cpu_start, cpu_time FROM scheduler_results
     WHERE run = {run:String} AND scheduler = {scheduler:String}
-      AND ((gpu_start >= {since:Float64} AND gpu_start < {end:Float64})
-        OR (cpu_start >= {since:Float64} AND cpu_start < {end:Float64}))
+      AND finish > {start:Float64} AND (gpu_start < {end:Float64} OR cpu_start < {end:Float64})
     ORDER BY run DESC, scheduler DESC, task_id DESC
     LIMIT 1 BY task_id
     LIMIT {limit:UInt32}
 """
-# Parts that started longer than this before the window are ignored: three times as long as the
-# largest task of any preset takes.
-LONGEST_PART_SECONDS = 600.0
+WIDTHS = """
+    SELECT task_id, width FROM tasks FINAL
+    WHERE run = {run:String} AND task_id BETWEEN {first:Int64} AND {last:Int64} AND width > 1
+"""
 MOST_PARTS = 100_000
 
 
@@ -92,12 +94,18 @@ def progress(
 
 
 def device_parts(store: Store, run: str, scheduler: str, start: float, end: float) -> pa.Table:
-    """The parts of tasks that ran on any device between two moments of simulated time."""
-    parameters = {
-        "run": run,
-        "scheduler": scheduler,
-        "since": start - LONGEST_PART_SECONDS,
-        "end": end,
-        "limit": MOST_PARTS,
-    }
-    return store.table(DEVICE_PARTS, parameters)
+    """The parts of tasks that ran on any device between two moments of simulated time, with the
+    tasks' widths."""
+    period = {"run": run, "scheduler": scheduler, "start": start, "end": end, "limit": MOST_PARTS}
+    parts = store.table(DEVICE_PARTS, period)
+    task_id = parts.column("task_id").to_numpy()
+    width = np.ones(len(task_id), np.int64)
+    if len(task_id):
+        between = {"run": run, "first": int(task_id.min()), "last": int(task_id.max())}
+        wide = store.table(WIDTHS, between)
+        # Both have a task at most once.
+        _, here, there = np.intersect1d(
+            task_id, wide.column("task_id").to_numpy(), assume_unique=True, return_indices=True
+        )
+        width[here] = wide.column("width").to_numpy()[there]
+    return parts.append_column("width", pa.array(width))

@@ -23,8 +23,9 @@ from services.gateway.analysis.task_window import analyse, frame
 from services.gateway.analysis.utilization import utilization
 from services.gateway.http.response_cache import ResponseCache
 from services.gateway.runs.control import RunControl, competing
+from services.gateway.runs.detail import ClusterBounds
 from services.gateway.runs.queries import newest_standings, standings
-from services.gateway.runs.schemas import RunPath, per_task
+from services.gateway.runs.schemas import RunPath
 from shared.domain.schedulers import ORACLE
 from shared.errors import NotFound, SpecError
 from shared.messages.runs import RunRecord
@@ -38,7 +39,9 @@ SchedulerName = Annotated[
 ]
 
 
-def make_router(store: Store, control: RunControl, cache: ResponseCache) -> APIRouter:
+def make_router(
+    store: Store, control: RunControl, cache: ResponseCache, bounds: ClusterBounds
+) -> APIRouter:
     router = APIRouter(tags=["analysis"])
 
     async def cached(key: Hashable, compute: Callable[..., Result], *arguments: Any) -> Result:
@@ -48,12 +51,13 @@ def make_router(store: Store, control: RunControl, cache: ResponseCache) -> APIR
     async def ranking(
         run: RunPath, time: Weight = 1, energy: Weight = 0, cost: Weight = 0
     ) -> Ranking:
-        """Schedulers by a weighted score: their ratios to the best value of each measure."""
+        """Schedulers by a weighted score: their ratios to the best mean execution time, energy and
+        cost per task. The other measures, and how many tasks failed, are beside it."""
         if time + energy + cost <= 0:
             raise SpecError(["time, energy, cost: one weight must be above 0"])
         record = await control.run_book.get(run)
         weights = Weights(time, energy, cost)
-        return await cached(("ranking", run, weights), _ranking, record, weights)
+        return await cached(("ranking", run, weights), _ranking, record, weights, bounds)
 
     @router.get("/api/runs/{run}/progress")
     async def progress(run: RunPath, points: Annotated[int, Query(ge=2, le=500)] = 120) -> Progress:
@@ -96,13 +100,15 @@ def _scheduler(record: RunRecord, scheduler: str | None) -> str:
     return ORACLE if ORACLE in names else names[0]
 
 
-def _ranking(store: Store, record: RunRecord, weights: Weights) -> Ranking:
+def _ranking(store: Store, record: RunRecord, weights: Weights, bounds: ClusterBounds) -> Ranking:
+    bound = bounds.of(record)
     rows = standings(store, record.run, record.spec.schedulers)
     averages = {name: Averages.of(standing) for name, standing in rows.items() if standing.tasks}
     ranking = [
-        Ranked(**asdict(place), **per_task(rows[place.name])) for place in rank(averages, weights)
+        Ranked(**dict(rows[place.name].over(bound)), **asdict(place))
+        for place in rank(averages, weights)
     ]
-    return Ranking(run=record.run, weights=weights, ranking=ranking)
+    return Ranking(run=record.run, weights=weights, bound=bound, ranking=ranking)
 
 
 def _progress(store: Store, record: RunRecord, points: int) -> Progress:
@@ -129,4 +135,4 @@ def _analysis(store: Store, record: RunRecord, name: str, tasks: int) -> Analysi
     first, last = queries.common_tasks(store, record.run, names, tasks)
     features = queries.features(store, record.run, first, last)
     results = queries.results(store, record.run, names, first, last)
-    return analyse(record.run, name, names, frame(features, results))
+    return analyse(record.run, name, names, frame(features, results), record.spec.platform)

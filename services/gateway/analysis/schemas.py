@@ -5,16 +5,16 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from services.gateway.analysis.ranking import Weights
+from services.gateway.runs.schemas import Meter, SchedulerStanding
 
 
-class Ranked(BaseModel):
+class Ranked(SchedulerStanding):
+    """A scheduler's place, and its totals."""
+
     rank: int = Field(description="1 is best; equal scores share one")
     name: str
     score: float = Field(description="1 is best in everything that counts; lower is better")
     pareto: bool = Field(description="no other is better in one measure and as good in the others")
-    avg_time: float
-    avg_energy: float
-    avg_cost: float
 
 
 class Ranking(BaseModel):
@@ -22,16 +22,22 @@ class Ranking(BaseModel):
 
     run: str
     weights: Weights
-    ranking: list[Ranked]
+    bound: float | None = Field(
+        description="seconds: no makespan is below it; none until the run is complete"
+    )
+    ranking: list[Ranked] = Field(description="by score; the other measures do not change it")
 
 
 class Track(BaseModel):
     """Totals of one scheduler after some of its batches, oldest first."""
 
     tasks: list[int]
+    failed: list[int]
     total_time: list[float]
+    total_turnaround: list[float]
     total_energy: list[float]
     total_cost: list[float]
+    turnaround_p95: list[float] = Field(description="of all tasks so far")
 
 
 class Progress(BaseModel):
@@ -39,22 +45,22 @@ class Progress(BaseModel):
     schedulers: dict[str, Track]
 
 
-class Device(BaseModel):
-    name: str = Field(examples=["gpu_0"])
+class MeterUtilization(Meter):
     utilization: float = Field(description="share of the whole window, 0..1")
     busy: list[float] = Field(description="share of each step, 0..1")
 
 
 class Utilization(BaseModel):
-    """The window ends with the arrival of the scheduler's newest task."""
+    """The window ends with the arrival of the scheduler's newest task. Its devices are the run's
+    meters: a large cluster has one for all devices of a type in a node, or of a type."""
 
     run: str
     scheduler: str
     start: float = Field(description="seconds of simulated time")
     end: float
     step: float
-    average: float
-    devices: list[Device]
+    average: float = Field(description="of all devices of the cluster")
+    devices: list[MeterUtilization]
 
 
 class Window(BaseModel):
@@ -83,7 +89,8 @@ class Correlation(BaseModel):
 
 class Cell(BaseModel):
     tasks: int
-    gpu_share: float = Field(description="mean share sent to a GPU")
+    gpu_share: float = Field(description="mean share sent to an accelerator")
+    types: list[float] = Field(description="share of the tasks that each device type ran")
 
 
 class Heatmap(BaseModel):
@@ -98,20 +105,27 @@ class Point(BaseModel):
     compute_intensity: float
     memory_required: float
     gpu_fraction: float
+    type: str = Field(description="the device type that ran it")
+    failed: bool
 
 
 class Split(BaseModel):
-    gpu_time: float
-    cpu_time: float
+    gpu_time: float = Field(description="seconds of work on accelerators")
+    cpu_time: float = Field(description="seconds of work on CPUs")
     gpu_tasks: int
     tasks: int
+    failed: int
+    type_time: list[float] = Field(description="seconds of work on each device type")
+    type_tasks: list[int] = Field(description="tasks that each device type ran")
 
 
 class Analysis(BaseModel):
-    """Of the newest tasks that every scheduler has a result for."""
+    """Of the newest tasks that every scheduler has a result for. The device type that ran a task is
+    the one that worked on it longest."""
 
     run: str
     scheduler: str = Field(description="whose shares, times, energy and cost are analysed")
+    types: list[str] = Field(description="the device types; lists by type are in this order")
     window: Window
     sizes: Histogram
     wins: Wins

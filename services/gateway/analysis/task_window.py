@@ -1,4 +1,4 @@
-"""Sizes, wins, correlations and GPU shares over a window of tasks. Pure numpy."""
+"""Sizes, wins, correlations and device types over a window of tasks. Pure numpy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from services.gateway.analysis.schemas import (
     Window,
     Wins,
 )
-from shared.domain.tasks import Floats
+from services.gateway.tasks.device_names import cpus_of
+from shared.domain.platform import NOWHERE, Platform
+from shared.domain.tasks import Floats, Integers
 
 SIZE_BINS = 20
 HEAT_SIZES, HEAT_INTENSITIES = 10, 10
@@ -30,6 +32,7 @@ TIE = 1e-9  # seconds
 
 FEATURES = ("size", "compute_intensity", "memory_required")
 MEASURES = ("time", "energy", "cost", "gpu_fraction")
+RESULT_COLUMNS = (*MEASURES, "device", "cpu", "gpu_time", "cpu_time", "failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class Frame:
 
     task_id: NDArray[np.int64]
     features: dict[str, Floats]
+    width: Floats
     results: dict[str, dict[str, Floats]]
 
 
@@ -57,10 +61,8 @@ def frame(features: pa.Table, results: pa.Table) -> Frame:
     return Frame(
         task_id=common,
         features=columns(features, *FEATURES),
-        results={
-            name: columns(table, *MEASURES, "gpu_time", "cpu_time", "failed")
-            for name, table in tables.items()
-        },
+        width=columns(features, "width")["width"],
+        results={name: columns(table, *RESULT_COLUMNS) for name, table in tables.items()},
     )
 
 
@@ -68,24 +70,62 @@ def floats(table: pa.Table, name: str) -> Floats:
     return np.asarray(table.column(name).to_numpy(), dtype=np.float64)
 
 
-def analyse(run: str, scheduler: str, names: Sequence[str], window: Frame) -> Analysis:
+def analyse(
+    run: str, scheduler: str, names: Sequence[str], window: Frame, platform: Platform
+) -> Analysis:
     tasks = len(window.task_id)
     first = int(window.task_id[0]) if tasks else 0
     last = int(window.task_id[-1]) + 1 if tasks else 0
     present = [name for name in names if name in window.results]
-    own = window.results.get(scheduler, {column: np.zeros(0) for column in MEASURES})
+    own = window.results.get(scheduler, dict.fromkeys(RESULT_COLUMNS, np.zeros(0)))
+    types = [each.name for each in platform.types]
+    work = {name: work_of(window.results[name], window, platform) for name in present}
+    ran_on = work[scheduler].ran_on if scheduler in work else np.zeros(0, np.int64)
     return Analysis(
         run=run,
         scheduler=scheduler,
+        types=types,
         window=Window(first=first, last=last, tasks=tasks),
         sizes=sizes(window.features["size"]),
         wins=wins(present, [window.results[name] for name in present]),
         correlation=correlation({**window.features, **{key: own[key] for key in MEASURES}}),
         heatmap=heatmap(
-            window.features["size"], window.features["compute_intensity"], own["gpu_fraction"]
+            window.features["size"],
+            window.features["compute_intensity"],
+            own["gpu_fraction"],
+            ran_on,
+            len(types),
         ),
-        scatter=scatter(window, own["gpu_fraction"]),
-        split={name: split(window.results[name]) for name in present},
+        scatter=scatter(window, own, [types[number] for number in ran_on]),
+        split={name: split(window.results[name], work[name], len(types)) for name in present},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Of one scheduler, by task: device seconds and device types of both parts."""
+
+    gpu_time: Floats
+    cpu_time: Floats
+    gpu_type: Integers
+    cpu_type: Integers
+
+    @property
+    def ran_on(self) -> Integers:
+        """The type that worked on it longest."""
+        return np.where(self.gpu_time > self.cpu_time, self.gpu_type, self.cpu_type)
+
+
+def work_of(results: dict[str, Floats], window: Frame, platform: Platform) -> Work:
+    device, cpu = results["device"].astype(np.int64), results["cpu"].astype(np.int64)
+    cpu = cpus_of(cpu, window.task_id, platform)
+    # A cluster without CPUs, or without accelerators, has only one of the two.
+    device, cpu = np.where(device == NOWHERE, cpu, device), np.where(cpu == NOWHERE, device, cpu)
+    return Work(
+        results["gpu_time"] * window.width,
+        results["cpu_time"] * window.width,
+        platform.type_of[device],
+        platform.type_of[cpu],
     )
 
 
@@ -142,7 +182,9 @@ def correlation(columns: dict[str, Floats]) -> Correlation:
     )
 
 
-def heatmap(size: Floats, intensity: Floats, share: Floats) -> Heatmap:
+def heatmap(
+    size: Floats, intensity: Floats, share: Floats, ran_on: Integers, types: int
+) -> Heatmap:
     size_edges = log_edges(size, HEAT_SIZES)
     intensity_edges = np.linspace(0, 1, HEAT_INTENSITIES + 1)
     cells: list[list[Cell | None]] = [[None] * HEAT_SIZES for _ in range(HEAT_INTENSITIES)]
@@ -150,24 +192,45 @@ def heatmap(size: Floats, intensity: Floats, share: Floats) -> Heatmap:
         edges: Any = [intensity_edges, size_edges]
         counts, _, _ = np.histogram2d(intensity, size, bins=edges)
         shares, _, _ = np.histogram2d(intensity, size, bins=edges, weights=share)
+        by_type = np.stack(
+            [
+                np.histogram2d(intensity, size, bins=edges, weights=ran_on == number)[0]
+                for number in range(types)
+            ],
+            axis=2,
+        )
         for i, j in zip(*np.nonzero(counts), strict=True):
-            mean = min(max(float(shares[i, j] / counts[i, j]), 0.0), 1.0)
-            cells[i][j] = Cell(tasks=int(counts[i, j]), gpu_share=mean)
+            tasks = int(counts[i, j])
+            mean = min(max(float(shares[i, j] / tasks), 0.0), 1.0)
+            cells[i][j] = Cell(
+                tasks=tasks, gpu_share=mean, types=(by_type[i, j] / tasks).round(4).tolist()
+            )
     return Heatmap(
         size_edges=size_edges.tolist(), intensity_edges=intensity_edges.tolist(), cells=cells
     )
 
 
-def scatter(window: Frame, share: Floats) -> list[Point]:
-    columns = {"task_id": window.task_id, **window.features, "gpu_fraction": share}
-    newest = [column[-SCATTER_TASKS:].tolist() for column in columns.values()]
+def scatter(window: Frame, own: dict[str, Floats], types: Sequence[str]) -> list[Point]:
+    columns: dict[str, Sequence[Any]] = {
+        "task_id": window.task_id.tolist(),
+        **{name: values.tolist() for name, values in window.features.items()},
+        "gpu_fraction": own["gpu_fraction"].tolist(),
+        "type": types,
+        "failed": (own["failed"] > 0).tolist(),
+    }
+    newest = [column[-SCATTER_TASKS:] for column in columns.values()]
     return [Point(**dict(zip(columns, row, strict=True))) for row in zip(*newest, strict=False)]
 
 
-def split(results: dict[str, Floats]) -> Split:
+def split(results: dict[str, Floats], work: Work, types: int) -> Split:
+    by_type = np.bincount(work.gpu_type, work.gpu_time, types)
+    by_type += np.bincount(work.cpu_type, work.cpu_time, types)
     return Split(
-        gpu_time=float(results["gpu_time"].sum()),
-        cpu_time=float(results["cpu_time"].sum()),
-        gpu_tasks=int((results["gpu_time"] > 0).sum()),
-        tasks=len(results["gpu_time"]),
+        gpu_time=float(work.gpu_time.sum()),
+        cpu_time=float(work.cpu_time.sum()),
+        gpu_tasks=int((work.gpu_time > 0).sum()),
+        tasks=len(work.gpu_time),
+        failed=int((results["failed"] > 0).sum()),
+        type_time=by_type.tolist(),
+        type_tasks=np.bincount(work.ran_on, minlength=types).tolist(),
     )

@@ -19,6 +19,7 @@ from services.gateway.history.schemas import (
 from services.gateway.http.access import Access
 from services.gateway.runs.control import RunControl
 from services.gateway.runs.schemas import RunQuery
+from services.gateway.tasks.device_names import device_names
 from services.gateway.tasks.queries import page
 from shared.bus.service import Service
 from shared.store.client import Store
@@ -64,7 +65,10 @@ def make_router(service: Service, store: Store, control: RunControl, access: Acc
             return []
         names = record.spec.schedulers
         rows, _ = await asyncio.to_thread(page, store, record.run, names, names, None, limit, None)
-        return [ComparativeRow(run=record.run, **row) for row in rows]
+        platform = record.spec.platform
+        return [
+            ComparativeRow(run=record.run, **row, **device_names(row, platform)) for row in rows
+        ]
 
     @router.delete("/api/history", dependencies=[Depends(access.check)])
     async def delete() -> Deleted:

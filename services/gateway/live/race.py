@@ -10,11 +10,15 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from services.gateway.analysis.ranking import Averages, Place, Weights, rank
-from services.gateway.live.schemas import ComparisonRow, LatestResult, LatestTask
+from services.gateway.live.schemas import LATEST, ComparisonRow, LatestResult, LatestTask
 from services.gateway.runs.schemas import per_task
+from services.gateway.tasks.device_names import device_names
 from shared.domain.schedulers import ORACLE
 from shared.domain.spec import RunSpec
+from shared.domain.tasks import Floats
 from shared.messages import batches
 from shared.messages.standing import Standing, standing_of
 
@@ -29,7 +33,9 @@ KEPT_SAMPLES = 128
 KEPT_BATCHES = 256
 
 Row = dict[str, Any]
-LAST_ROW = ("task_id", "size", "compute_intensity", "memory_required", *LatestResult.model_fields)
+# Columns of a batch's last row: of the task, of its result, and what names its devices.
+LAST_ROW = ("task_id", "size", "compute_intensity", "memory_required", *LATEST)
+LAST_ROW += ("gpu_time", "cpu_time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,7 @@ class ResultBatch:
 @dataclass(frozen=True, slots=True)
 class Sample:
     clock: float
-    busy: tuple[float, ...]  # CPUs, then GPUs
+    busy: Floats  # by meter
 
 
 @dataclass(slots=True)
@@ -70,8 +76,8 @@ class Race:
         self._spec = spec
         self.competitors: dict[str, Competitor] = {}
         self._common: tuple[LatestTask, dict[str, LatestResult]] | None = None
-        self.devices = [f"cpu_{n}" for n in range(spec.cluster.cpus)]
-        self.devices += [f"gpu_{n}" for n in range(spec.cluster.gpus)]
+        self.meters = spec.platform.meters
+        self._devices = np.array([meter.devices for meter in self.meters])
 
     def take(self, batch: ResultBatch) -> bool:
         """Advance a scheduler; False if this batch is not new."""
@@ -95,6 +101,14 @@ class Race:
     def add_past(self, scheduler: str, sample: Sample) -> None:
         """A sample from before this feed was opened."""
         self.competitors[scheduler].samples.appendleft(sample)
+
+    def _used(self, competitor: Competitor) -> dict[str, float]:
+        """The share of its time that each meter's devices worked."""
+        passed, worked = _worked(competitor)
+        used = np.zeros(len(self.meters))
+        if passed > 0 and len(worked) == len(used):
+            used = np.clip(worked / (passed * self._devices), 0.0, 1.0).round(4)
+        return dict(zip((meter.name for meter in self.meters), used.tolist(), strict=True))
 
     @property
     def names(self) -> list[str]:
@@ -127,11 +141,8 @@ class Race:
         ]
 
     def utilization(self) -> dict[str, dict[str, float]]:
-        """By scheduler and device: busy seconds over the last WINDOW_SECONDS of simulated time."""
-        return {
-            name: dict(zip(self.devices, _shares(self.competitors[name]), strict=False))
-            for name in self.names
-        }
+        """By scheduler and meter: busy seconds over the last WINDOW_SECONDS of simulated time."""
+        return {name: self._used(self.competitors[name]) for name in self.names}
 
     def common_batch(self) -> int | None:
         """The newest batch that every scheduler has results for."""
@@ -170,7 +181,10 @@ class Race:
                 intensity=task["compute_intensity"],
                 memory=task["memory_required"],
             ),
-            {name: LatestResult.model_validate(row) for name, row in rows.items()},
+            {
+                name: LatestResult.model_validate({**row, **device_names(row, self._spec.platform)})
+                for name, row in rows.items()
+            },
         )
 
 
@@ -189,7 +203,7 @@ def _row(competitor: Competitor, place: Place, oracle: Standing | None) -> Compa
 
 
 def _sample_of(standing: Standing) -> Sample:
-    return Sample(standing.clock, (*standing.cpu_busy, *standing.gpu_busy))
+    return Sample(standing.clock, np.array(standing.busy))
 
 
 def _add_sample(samples: deque[Sample], sample: Sample) -> None:
@@ -199,16 +213,13 @@ def _add_sample(samples: deque[Sample], sample: Sample) -> None:
             samples.popleft()
 
 
-def _shares(competitor: Competitor) -> list[float]:
-    """Since the newest sample that is a window old; in a younger run since its start."""
+def _worked(competitor: Competitor) -> tuple[float, Floats]:
+    """Seconds that have passed, and those of work of each meter, since the newest sample that is a
+    window old; in a younger run since its start."""
     now = _sample_of(competitor.standing)
-    then = Sample(0.0, (0.0,) * len(now.busy))
+    then = Sample(0.0, np.zeros(len(now.busy)))
     for sample in competitor.samples:
         if sample.clock > now.clock - WINDOW_SECONDS or len(sample.busy) != len(now.busy):
             break
         then = sample
-    passed = now.clock - then.clock
-    if passed <= 0:
-        return [0.0] * len(now.busy)
-    spent = zip(now.busy, then.busy, strict=True)
-    return [round(min(max((end - start) / passed, 0.0), 1.0), 4) for end, start in spent]
+    return now.clock - then.clock, now.busy - then.busy

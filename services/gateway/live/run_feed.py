@@ -23,16 +23,15 @@ from services.gateway.live.client import Client
 from services.gateway.live.race import Race, read_results
 from services.gateway.live.schemas import (
     ComparisonRow,
-    DeviceUtilization,
     Heartbeat,
     RunHeader,
-    SchedulerUtilization,
     Snapshot,
     Update,
-    UtilizationNow,
 )
 from services.gateway.live.size_limit import fit, notification, summary
 from services.gateway.live.sources import FeedSources
+from services.gateway.live.utilization import ByMeter, UtilizationAverages
+from services.gateway.runs.schemas import DeviceType, Meter
 from shared.bus.client import RESUME_FROM, TRANSIENT_ERRORS
 from shared.errors import ArenaError, NotFound, Unreadable
 from shared.messages import subjects
@@ -48,8 +47,6 @@ CATCH_UP_SECONDS = 5.0
 RATE_UPDATES = 10
 KEPT_NOTIFICATIONS = 20
 
-Utilization = dict[str, dict[str, float]]  # by scheduler and device
-
 log = logger()
 
 
@@ -62,6 +59,7 @@ class RunFeed:
         self._record = record
         self._sources = sources
         self._race = Race(record.spec)
+        self._averages = UtilizationAverages(self._race.meters)
         self._traffic = Traffic()
         self._sequence = 0
         self._tasks_sent = 0
@@ -70,7 +68,7 @@ class RunFeed:
         self._changed = False
         self._header: RunHeader | None = None
         self._sent_rows: dict[Weights, dict[str, ComparisonRow]] = {}
-        self._sent_utilization: Utilization = {}
+        self._sent_utilization: ByMeter = {}
         self._sent_at = 0.0
         self._snapshots: dict[Weights, str] = {}
         self._subscription: Subscription | None = None
@@ -217,14 +215,14 @@ class RunFeed:
                 **self._common_fields(self._header or self._make_header(), now, now),
                 comparison=rows,
                 spec=self._record.spec,
+                meters=[Meter.model_validate(meter) for meter in self._race.meters],
+                types=[DeviceType.model_validate(it) for it in self._record.spec.platform.types],
                 notifications=[summary(event) for event in reversed(self._notifications)],
             )
             self._snapshots[client.weights] = fit(snapshot)
         client.offer(self._snapshots[client.weights])
 
-    def _common_fields(
-        self, header: RunHeader, now: Utilization, changed: Utilization
-    ) -> dict[str, Any]:
+    def _common_fields(self, header: RunHeader, now: ByMeter, changed: ByMeter) -> dict[str, Any]:
         """All but the comparison, which depends on the weights."""
         task, results = self._race.common_task() or (None, {})
         return {
@@ -233,7 +231,7 @@ class RunFeed:
             "sequence": self._sequence,
             "task": task,
             "latest_results": results,
-            "utilization": _utilization(now, changed, self._race.devices),
+            "utilization": self._averages.of(now, changed),
         }
 
     def _make_header(self) -> RunHeader:
@@ -258,20 +256,3 @@ class RunFeed:
     def _offer(text: str, clients: Iterable[Client]) -> None:
         for client in clients:
             client.offer(text)
-
-
-def _utilization(now: Utilization, changed: Utilization, devices: list[str]) -> UtilizationNow:
-    means = {device: _mean(used[device] for used in now.values()) for device in devices}
-    return UtilizationNow(
-        average_utilization=_mean(means.values()),
-        schedulers={
-            name: SchedulerUtilization(average_utilization=_mean(used.values()), devices=used)
-            for name, used in changed.items()
-        },
-        **{device: DeviceUtilization(utilization=mean) for device, mean in means.items()},
-    )
-
-
-def _mean(values: Iterable[float]) -> float:
-    numbers = list(values)
-    return sum(numbers) / len(numbers) if numbers else 0.0

@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from services.gateway.http.row_models import model_of
-from services.gateway.runs.schemas import SchedulerStanding
+from services.gateway.runs.schemas import DeviceType, Meter, SchedulerStanding
 from shared.domain.spec import RunSpec
 from shared.messages.columns import DECISION, RESULT, pydantic_fields
 from shared.messages.runs import RunState
@@ -48,8 +48,9 @@ def _figures(fields: dict[str, Any]) -> dict[str, Any]:
 
 # Of a standing: what every row has, and what is left out of rows when a message is too large.
 KEPT = ["tasks", "failed", "makespan", "gpu_share"]
-KEPT += ["avg_time", "avg_energy", "avg_cost", "avg_wait"]
-OMITTED = ["total_time", "total_energy", "total_cost", "avg_turnaround"]
+KEPT += ["avg_time", "avg_energy", "avg_cost", "avg_wait", "avg_turnaround", "turnaround_p95"]
+OMITTED = ["total_time", "total_energy", "total_cost", "avg_slowdown", "avg_idle_energy"]
+OMITTED += ["turnaround_p50", "turnaround_p99", "failed_share"]
 
 
 def _standing_field(name: str, **default: Any) -> Any:
@@ -82,7 +83,17 @@ class LatestTask(Message):
 
 
 # Columns of a result that are sent.
-LATEST = ["gpu_fraction", "gpu", "model_version", "explored", "time", "energy", "cost", "status"]
+LATEST = [
+    "gpu_fraction",
+    "device",
+    "cpu",
+    "model_version",
+    "explored",
+    "time",
+    "energy",
+    "cost",
+    "status",
+]
 _Result: Any = model_of(
     _figures(pydantic_fields(column for column in (*DECISION, *RESULT) if column.name in LATEST)),
     Message,
@@ -92,6 +103,9 @@ _Result: Any = model_of(
 class LatestResult(_Result):  # type: ignore[misc]
     """A scheduler's decision for the latest task, and its result."""
 
+    device_name: str | None = Field(None, description="the accelerator that ran a part, if any")
+    cpu_name: str | None = Field(None, description="the CPU that ran a part, if any")
+
 
 class DeviceUtilization(Message):
     utilization: Share
@@ -99,16 +113,19 @@ class DeviceUtilization(Message):
 
 class SchedulerUtilization(BaseModel):
     average_utilization: Share
+    types: dict[str, Share] = Field(description="of all devices of each type")
     devices: dict[str, Share] | None = Field(None, description="left out of a large message")
 
 
 class UtilizationNow(Message):
-    """The mean over all schedulers, also of each device (`cpu_0`, `gpu_0`, ...: a
-    DeviceUtilization); and each scheduler whose utilisation has changed."""
+    """The mean over all schedulers, also of each meter (`cpu_0`, `gpu_0`, ...: a
+    DeviceUtilization, left out of a large message); and each scheduler whose utilisation has
+    changed."""
 
     model_config = ConfigDict(extra="allow")
 
     average_utilization: Share
+    types: dict[str, Share] = Field(description="of all devices of each type")
     schedulers: dict[str, SchedulerUtilization]
 
 
@@ -159,6 +176,8 @@ class Snapshot(_Changes):
 
     snapshot: Literal[True] = True
     spec: RunSpec
+    meters: list[Meter] = Field(description="the devices that `utilization` has entries of")
+    types: list[DeviceType] = Field(description="the device types of the cluster")
     notifications: list[NotificationSummary] = Field(description="newest first")
 
 

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+import numpy as np
+
 from services.gateway.health.traffic import BusTraffic
 from services.gateway.history.queries import events
 from services.gateway.live.race import WINDOW_SECONDS, Race, ResultBatch, Sample
@@ -76,7 +78,7 @@ class FeedSources:
         }
         busy = await self._query(busy_before, run, moments) or {}
         for name, row in busy.items():
-            race.add_past(name, Sample(row["clock"], (*row["cpu_busy"], *row["gpu_busy"])))
+            race.add_past(name, Sample(row["clock"], np.array(row["busy"])))
         most = notifications.maxlen
         past = await self._query(events, run, None, most, None, of_no_run=True) or []
         notifications.extend(Event.model_validate(event) for event in reversed(past))

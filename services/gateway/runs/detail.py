@@ -1,4 +1,4 @@
-"""One run with its progress: tasks sent, every scheduler's standing, the cluster bound."""
+"""One run with its progress: tasks sent, every scheduler's standing, the bound of the makespan."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import threading
 from collections import OrderedDict
 
 from services.gateway.runs import queries
-from services.gateway.runs.schemas import Run, RunDetail, SchedulerStanding
+from services.gateway.runs.schemas import DeviceType, Meter, Run, RunDetail, SchedulerStanding
 from shared.bus.client import Bus
 from shared.bus.task_stream import load_position
-from shared.domain.cluster_bound import cluster_bound
+from shared.domain.cluster_bound import arrival_bound
 from shared.messages.runs import RunRecord, RunState
 from shared.store.client import Store
 from shared.store.tasks import read_tasks
@@ -29,7 +29,8 @@ class ClusterBounds:
         self._lock = threading.Lock()
 
     def of(self, record: RunRecord) -> float | None:
-        """Seconds; None for a run that is not complete or has more than MOST_TASKS tasks."""
+        """Seconds from simulated time 0, as makespans count; None for a run that is not complete or
+        has more than MOST_TASKS tasks."""
         if record.state != RunState.COMPLETED:
             return None
         with self._lock:
@@ -41,22 +42,26 @@ class ClusterBounds:
 
     def _compute(self, record: RunRecord) -> float | None:
         tasks = read_tasks(self._store, record.run, most=MOST_TASKS + 1)
-        return cluster_bound(tasks, record.spec) if len(tasks) <= MOST_TASKS else None
+        return arrival_bound(tasks, record.spec).value if len(tasks) <= MOST_TASKS else None
 
 
 class RunDetails:
     def __init__(self, bus: Bus, store: Store) -> None:
         self._bus = bus
         self._store = store
-        self._bounds = ClusterBounds(store)
+        self.bounds = ClusterBounds(store)
 
     async def detail(self, record: RunRecord) -> RunDetail:
         tasks_sent, standings = await self.progress(record)
+        bound = await asyncio.to_thread(self.bounds.of, record)
+        platform = record.spec.platform
         return RunDetail(
             **dict(summary(record)),
             tasks=tasks_sent,
-            bound=await asyncio.to_thread(self._bounds.of, record),
-            schedulers=standings,
+            bound=bound,
+            meters=[Meter.model_validate(meter) for meter in platform.meters],
+            types=[DeviceType.model_validate(kind) for kind in platform.types],
+            schedulers={name: standing.over(bound) for name, standing in standings.items()},
         )
 
     async def progress(self, record: RunRecord) -> tuple[int, dict[str, SchedulerStanding]]:

@@ -18,7 +18,7 @@ NEWEST_STANDING = """
 
 # The newest standing at or before a moment of simulated time.
 BUSY_BEFORE = """
-    SELECT scheduler, clock, cpu_busy, gpu_busy FROM standings
+    SELECT scheduler, clock, busy FROM standings
     WHERE run = {{run:String}} AND scheduler = {{s{index}:String}}
       AND batch < {{b{index}:UInt64}} AND batch + {look_back} >= {{b{index}:UInt64}}
       AND clock <= {{c{index}:Float64}}

@@ -13,6 +13,7 @@ from services.gateway.runs.control import RunControl
 from services.gateway.runs.detail import RunDetails, summary
 from services.gateway.runs.presets import describe
 from services.gateway.runs.schemas import (
+    Platform,
     Preset,
     Run,
     RunDetail,
@@ -26,6 +27,7 @@ from shared.domain.spec import RunSpec
 from shared.domain.workload_presets import PRESETS
 from shared.errors import NotFound
 from shared.messages.runs import RunState
+from shared.platforms.platform_file import shipped
 
 SpecBody = Annotated[
     Any,
@@ -42,14 +44,17 @@ def make_router(
     router = APIRouter(tags=["runs"])
     guarded = APIRouter(tags=["runs"], dependencies=[Depends(access.check)])
 
-    @router.get("/api/runs")
+    # Measured tables are large; GET /api/runs/{run} has them.
+    without_tables = {"__all__": {"spec": {"physics": {"measured"}}}}
+
+    @router.get("/api/runs", response_model_exclude=without_tables)
     async def list_runs(
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
         before: Annotated[
             str | None, Query(description="a run's id: only older runs", max_length=64)
         ] = None,
     ) -> list[Run]:
-        """Newest first."""
+        """Newest first, without the measured tables of their specs."""
         records = list(reversed(await control.run_book.refresh()))
         if before is not None:
             ids = [record.run for record in records]
@@ -106,6 +111,20 @@ def make_router(
     async def presets() -> list[Preset]:
         """The workloads that a spec may name."""
         return [Preset(name=name, description=describe(name)) for name in PRESETS]
+
+    @router.get("/api/platforms")
+    async def platforms() -> list[Platform]:
+        """The machines that come with the arena; a run uses one by the fields in `spec`."""
+        return [
+            Platform(
+                name=platform.name,
+                description=platform.description,
+                sources=list(platform.sources),
+                assumed=list(platform.assumed),
+                spec=platform.spec_fields(),
+            )
+            for platform in shipped().values()
+        ]
 
     @router.get("/api/spec/schema")
     async def schema() -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -22,9 +22,12 @@ PER_TASK = {
     "avg_time": "total_time",
     "avg_wait": "total_wait",
     "avg_turnaround": "total_turnaround",
+    "avg_slowdown": "total_slowdown",
     "avg_energy": "total_energy",
+    "avg_idle_energy": "idle_energy",
     "avg_cost": "total_cost",
     "gpu_share": "gpu_tasks",
+    "failed_share": "failed",
 }
 
 
@@ -34,21 +37,30 @@ def per_task(standing: Standing) -> dict[str, float]:
 
 
 class SchedulerStanding(Standing):
-    """A scheduler's totals and its averages per task."""
+    """A scheduler's totals and its averages per task. A failed task is charged as if it had run on
+    the slowest device type that can run it."""
 
     model_config = ConfigDict(json_schema_serialization_defaults_required=True)
 
     vs_oracle: float | None = Field(
         description="total execution time over the Oracle's; none while they differ in tasks"
     )
+    vs_bound: float | None = Field(
+        default=None, description="makespan over the bound of the run; none while that is unknown"
+    )
 
     results: int = Field(description="the same as `tasks`")
     avg_time: float = Field(description="seconds")
     avg_wait: float = Field(description="seconds")
     avg_turnaround: float = Field(description="seconds")
-    avg_energy: float = Field(description="joules")
+    avg_slowdown: float = Field(
+        description="mean bounded slowdown: turnaround over the time on the fastest device"
+    )
+    avg_energy: float = Field(description="joules, of devices that work")
+    avg_idle_energy: float = Field(description="joules, of idle devices: beside avg_energy")
     avg_cost: float = Field(description="dollars")
-    gpu_share: float = Field(description="share of the tasks that used a GPU")
+    gpu_share: float = Field(description="share of the tasks that used an accelerator")
+    failed_share: float = Field(description="share of the tasks that failed")
 
     @classmethod
     def of(cls, standing: Standing, oracle: Standing | None) -> SchedulerStanding:
@@ -58,6 +70,31 @@ class SchedulerStanding(Standing):
             results=standing.tasks,
             **per_task(standing),
         )
+
+    def over(self, bound: float | None) -> SchedulerStanding:
+        """With the makespan compared to the run's bound."""
+        return self.model_copy(update={"vs_bound": self.makespan / bound if bound else None})
+
+
+class Meter(BaseModel):
+    """Whose work is added up: a device, or the devices of a type in a large cluster."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    name: str = Field(examples=["gpu_0"])
+    type: str
+    node: str = Field(description="empty: of several nodes")
+    devices: int
+
+
+class DeviceType(BaseModel):
+    """What equal devices share."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    name: str
+    accelerator: bool
+    count: int
 
 
 class Run(BaseModel):
@@ -72,9 +109,11 @@ class Run(BaseModel):
 class RunDetail(Run):
     tasks: int = Field(description="tasks sent so far")
     bound: float | None = Field(
-        description="the cluster bound, seconds: no makespan is below it; none until the run is "
-        "complete, and for more than two million tasks"
+        description="the arrival bound, seconds of simulated time: no makespan is below it; none "
+        "until the run is complete, and for more than two million tasks"
     )
+    meters: list[Meter] = Field(description="what `busy` of a scheduler has a number for each")
+    types: list[DeviceType] = Field(description="the device types of the cluster")
     schedulers: dict[str, SchedulerStanding]
 
 
@@ -93,3 +132,11 @@ class Scheduler(BaseModel):
 class Preset(BaseModel):
     name: str
     description: str
+
+
+class Platform(BaseModel):
+    name: str
+    description: str
+    sources: list[str] = Field(description="where the figures come from")
+    assumed: list[str] = Field(description="what is neither measured nor from a source")
+    spec: dict[str, Any] = Field(description="the fields of a run spec that it gives")

@@ -3,18 +3,25 @@ a large table."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from shared.domain.measured_times import LONGEST_KIND
 from shared.domain.tasks import Tasks
 from shared.errors import SpecError
 from shared.messages.arrow_safety import BROKEN, refuse_compression
-from shared.messages.batches import TASKS, tasks_of
+from shared.messages.batches import TASKS, column, tasks_of
+from shared.messages.columns import TASK
 
 MOST_ROWS = 100_000
 
-COLUMNS = {field.name: field for field in TASKS if field.name != "task_id"}
-DEPENDENCIES = "dependencies"
+_TASK_ID, *COLUMNS = TASK
+KIND, DEPENDENCIES, LAST_CHILD = "kind", "dependencies", "last_child"
+# What a column that may be left out has in every row.
+DEFAULTS = {DEPENDENCIES: [], **{each.name: each.default for each in COLUMNS if each.since > 1}}
 
 
 def read_columns(body: bytes) -> pa.Table:
@@ -32,32 +39,38 @@ def read_columns(body: bytes) -> pa.Table:
 
 
 def numbered(table: pa.Table, first: int) -> Tasks:
-    """The rows as tasks with ids from `first` on; a column `task_id` is ignored."""
-    arrays = {name: _column(table, name) for name in COLUMNS}
-    arrays["task_id"] = pa.array(np.arange(first, first + table.num_rows, dtype=np.int64))
-    rows = [arrays[field.name] for field in TASKS]
-    return tasks_of(pa.RecordBatch.from_arrays(rows, schema=TASKS))
+    """The rows as tasks with ids from `first` on; a column `task_id` is ignored. A `last_child`
+    below 0 was not given."""
+    task_id = pa.array(np.arange(first, first + table.num_rows, dtype=np.int64))
+    arrays = [task_id, *(_column(table, each.name, each.type) for each in COLUMNS)]
+    rows = pa.RecordBatch.from_arrays(arrays, schema=TASKS)
+    return replace(tasks_of(rows), last_child=column(rows, LAST_CHILD))
 
 
-def _column(table: pa.Table, name: str) -> pa.Array:
-    expected = COLUMNS[name].type
+def _column(table: pa.Table, name: str, expected: pa.DataType) -> pa.Array:
     indices = table.schema.get_all_field_indices(name)
-    if not indices and name == DEPENDENCIES:
-        return pa.array([[]] * table.num_rows, expected)
+    if not indices and name in DEFAULTS:
+        return _repeated(name, expected, table.num_rows)
     if len(indices) != 1:
         raise SpecError([f"column {name} is {'there twice' if indices else 'missing'}"])
-    column = table.column(indices[0])
-    if _untyped_and_empty(column):
-        return pa.array([[]] * table.num_rows, expected)
-    if not _plain(column.type, name):
-        raise SpecError([f"column {name} must be {expected}, not {column.type}"])
+    values = table.column(indices[0])
+    if _untyped_and_empty(values):
+        return _repeated(name, expected, table.num_rows)
+    if not _plain(values.type, expected):
+        raise SpecError([f"column {name} must be {expected}, not {values.type}"])
     try:
-        column = column.cast(expected).combine_chunks()
+        values = values.cast(expected).combine_chunks()
     except pa.ArrowException as error:
         raise SpecError([f"column {name} must be {expected}: {error}"]) from None
-    if column.null_count or (name == DEPENDENCIES and column.flatten().null_count):
+    if values.null_count or (name == DEPENDENCIES and values.flatten().null_count):
         raise SpecError([f"column {name} has missing values"])
-    return column
+    if name == KIND and (longest := pc.max(pc.utf8_length(values)).as_py()) > LONGEST_KIND:
+        raise SpecError([f"column {name} has {longest} characters; at most {LONGEST_KIND}"])
+    return values
+
+
+def _repeated(name: str, expected: pa.DataType, count: int) -> pa.Array:
+    return pa.array([DEFAULTS[name]] * count, expected)
 
 
 def _untyped_and_empty(column: pa.ChunkedArray) -> bool:
@@ -67,8 +80,12 @@ def _untyped_and_empty(column: pa.ChunkedArray) -> bool:
     return all(len(chunk.flatten()) == 0 for chunk in column.chunks)
 
 
-def _plain(kind: pa.DataType, name: str) -> bool:
-    """Numbers or lists of numbers: other layouts may grow when they are read."""
-    if name == DEPENDENCIES:
-        return bool(pa.types.is_list(kind) and pa.types.is_integer(kind.value_type))
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+def _plain(given: pa.DataType, expected: pa.DataType) -> bool:
+    """Numbers, text, or lists of numbers: other layouts may grow when they are read."""
+    if pa.types.is_list(expected):
+        return bool(pa.types.is_list(given) and pa.types.is_integer(given.value_type))
+    if pa.types.is_string(expected):
+        return bool(pa.types.is_string(given) or pa.types.is_large_string(given))
+    if pa.types.is_boolean(expected):
+        return bool(pa.types.is_boolean(given))
+    return bool(pa.types.is_integer(given) or pa.types.is_floating(given))

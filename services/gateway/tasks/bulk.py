@@ -17,7 +17,9 @@ from shared.bus.back_pressure import BackPressure
 from shared.bus.model_registry import models_missing
 from shared.bus.service import Service
 from shared.bus.task_stream import Position, load_position
-from shared.domain.tasks import take
+from shared.domain.spec import RunSpec
+from shared.domain.task_checks import submission_problems, with_last_children
+from shared.domain.tasks import Tasks, take
 from shared.domain.workload import Cursor
 from shared.errors import Conflict, NotAllowed, SpecError, Unavailable
 from shared.messages import batches
@@ -39,9 +41,7 @@ class BulkSubmission:
     async def append(self, run: str, body: bytes, first: int, last: bool) -> BulkAccepted:
         """Append as many tasks as there is room for; the response says how many."""
         record = await self._record(run)
-        tasks = numbered(read_columns(body), first)
-        if problem := batches.task_problem(tasks):
-            raise SpecError([problem])
+        tasks = _checked(numbered(read_columns(body), first), record.spec)
         position = await self._position(record, first)
         bus, size = self._service.bus, self._service.settings.batch_tasks
         backlog = self._backlog(run)
@@ -138,3 +138,11 @@ class BulkSubmission:
         if position.sequence or time.time() > record.created_at + patience:
             return False
         return await models_missing(self._service.bus, record)
+
+
+def _checked(tasks: Tasks, spec: RunSpec) -> Tasks:
+    if problem := batches.task_problem(tasks, spec.workload.reach):
+        raise SpecError([problem])
+    if problems := submission_problems(tasks, spec):
+        raise SpecError([f"row {each.row}, {each.column}: {each.text}" for each in problems])
+    return with_last_children(tasks, spec)

@@ -1,113 +1,131 @@
-"""One task in detail: its physics, and why each scheduler's result is what it is."""
+"""One task in detail: its times on every device type, and why each result is what it is."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from services.gateway.tasks.device_names import device_names
+from services.gateway.tasks.explanation import Best, explain
 from services.gateway.tasks.queries import vs_oracle
-from services.gateway.tasks.schemas import ExplainedRow, Task, TaskDetail, TaskPhysics
-from shared.domain.physics import cpu_seconds, fastest_share, gpu_seconds, price
+from services.gateway.tasks.schemas import ExplainedRow, Task, TaskDetail, TaskPhysics, TypeTime
+from shared.domain import times
+from shared.domain.physics import fastest, price
 from shared.domain.schedulers import ORACLE
 from shared.domain.spec import RunSpec
-from shared.domain.tasks import Tasks
-
-
-@dataclass(frozen=True, slots=True)
-class Best:
-    share: float
-    time: float
-
-
-# A difference of share or time that is too small to mention.
-NEGLIGIBLE = 0.001
+from shared.domain.tasks import Floats, Tasks
 
 
 def detail_of(run: str, spec: RunSpec, rows: Mapping[str, dict[str, Any]]) -> TaskDetail:
     """From complete result rows with the task's features, by scheduler."""
     task = Task.model_validate(next(iter(rows.values())))
-    names = ("task_id", "size", "compute_intensity", "memory_required", "arrival_time")
-    columns: dict[str, Any] = {name: np.array([getattr(task, name)]) for name in names}
-    tasks = Tasks(**columns)
-    share = fastest_share(tasks, spec)
-    best = Best(float(share[0]), float(price(tasks, share, spec).time[0]))
+    tasks = _as_tasks(task)
+    best = _best(tasks, spec)
     oracle = rows.get(ORACLE)
     oracle_time = oracle["time"] if oracle is not None and oracle["status"] == "ok" else None
+    expected = times.seconds(tasks, spec)[0]
     return TaskDetail(
         run=run,
         task=task,
-        physics=TaskPhysics(
-            cpu_seconds=float(cpu_seconds(tasks, spec)[0]),
-            gpu_seconds=float(gpu_seconds(tasks, spec)[0]),
-            speedup=1 + spec.physics.speedup_slope * task.compute_intensity,
-            transfer_seconds=task.memory_required / spec.physics.bandwidth_mb_s,
-            fits_gpu_memory=task.memory_required <= spec.cluster.gpu_memory_mb,
-            best_share=best.share,
-        ),
+        physics=_physics(_type_times(tasks, spec, expected), best),
         results=[
             ExplainedRow(
                 **row,
+                **device_names(row, spec.platform),
                 vs_oracle=vs_oracle(row["time"], row["status"], oracle_time),
-                explanation=explain(row, spec, best),
+                explanation=explain(row, spec, expected, best),
             )
             for row in rows.values()
         ],
     )
 
 
-def explain(row: Mapping[str, Any], spec: RunSpec, best: Best) -> str:
-    """Why a result is what it is, in one sentence."""
-    text = _placement(row, spec)
-    if row["status"] == "failed":
-        return text
-    if row["wait"] > 1e-9:
-        text += f", after {seconds(row['wait'])} of waiting"
-    if row["time"] <= best.time * (1 + 1e-9):
-        return f"{text}; no share is faster"
-    if row["time"] <= best.time * (1 + NEGLIGIBLE):
-        return f"{text}; no share is noticeably faster"
-    share = f"the Oracle's share of {best.share * 100:.3g} %"
-    return f"{text}; {share} would have taken {seconds(best.time)}"
-
-
-def _placement(row: Mapping[str, Any], spec: RunSpec) -> str:
-    share, memory = row["gpu_fraction"], row["memory_required"]
-    capacity, device = spec.cluster.gpu_memory_mb, f"GPU {row['gpu']}"
-    part = f"{share * 100:.3g} %"
-    if share > 1 - NEGLIGIBLE:
-        part = "all of it" if share == 1 else "nearly all of it"
-    overflow = max(share * memory - capacity, 0.0)
-    too_big = f"{part} ({share * memory:,.0f} MB) does not fit the {capacity:,.0f} MB of {device}"
-    if row["status"] == "failed":
-        return f"failed: {too_big}"
-    on_cpu = seconds(row["cpu_time"])
-    if share == 0:
-        return f"all of it ran on the CPU: {on_cpu}"
-    if overflow and spec.physics.memory_policy == "cpu":
-        return f"{too_big}, so all of it ran on the CPU: {on_cpu}"
-    transfer = (share * memory + overflow) / spec.physics.bandwidth_mb_s
-    compute = max(row["gpu_time"] - transfer, 0.0)
-    paged = " (what does not fit is moved twice)" if overflow else ""
-    text = f"{part} ran on {device}: {seconds(compute)} of compute and "
-    text += f"{seconds(transfer)} of transfer{paged}"
-    if row["cpu_time"] <= NEGLIGIBLE * row["gpu_time"]:
-        return text
-    return text + (
-        f", then {on_cpu} on the CPU"
-        if spec.physics.split == "serial"
-        else f", while the CPU worked on the rest for {on_cpu}"
+def _as_tasks(task: Task) -> Tasks:
+    names = ("task_id", "size", "compute_intensity", "memory_required", "arrival_time")
+    numbers: dict[str, Any] = {name: np.array([getattr(task, name)]) for name in names}
+    return Tasks(
+        **numbers,
+        kind=[task.kind],
+        divisible=np.array([task.divisible]),
+        width=np.array([task.width]),
+        home=np.array([task.home]),
     )
 
 
-def seconds(value: float) -> str:
-    """
-    >>> seconds(12.04), seconds(0.3149), seconds(0.0000021)
-    ('12 s', '315 ms', '2.1 µs')
-    """
-    for unit, factor in (("s", 1), ("ms", 1e3)):
-        if value * factor >= 1:
-            return f"{value * factor:.3g} {unit}"
-    return f"{value * 1e6:.3g} µs"
+def _best(tasks: Tasks, spec: RunSpec) -> Best:
+    """The Oracle's decision."""
+    choice = fastest(tasks, spec)
+    share = choice.gpu_fraction
+    device, cpu = spec.platform.complete(tasks.task_id, share, choice.device, choice.cpu)
+    priced = price(tasks, share, spec, device, cpu)
+    used = {
+        "task_id": tasks.task_id[0],
+        "device": int(device[0]),
+        "cpu": int(cpu[0]),
+        "gpu_time": priced.gpu_time[0],
+        "cpu_time": priced.cpu_time[0],
+    }
+    return Best(
+        share=float(share[0]),
+        seconds=None if priced.failed[0] else float(priced.time[0]),
+        **device_names(used, spec.platform),
+    )
+
+
+def _type_times(tasks: Tasks, spec: RunSpec, expected: Floats) -> list[TypeTime]:
+    platform, memory = spec.platform, float(tasks.memory_required[0])
+    width = 1 if tasks.width is None else int(tasks.width[0])
+    real = times.real_seconds(tasks, spec)[0]
+    transfer = memory / platform.bandwidth_mb_s
+    computing = expected - transfer
+    cpus = [not kind.accelerator for kind in platform.types] & np.isfinite(expected)
+    reference = np.min(computing[cpus], initial=np.inf)
+    if not cpus.any():
+        reference = np.max(computing[np.isfinite(expected)], initial=0.0)
+    within = np.isfinite(expected)
+    if platform.measured is not None:
+        within &= ~platform.measured.outside(tasks.kind, tasks.size)[0]
+    return [
+        TypeTime(
+            type=kind.name,
+            accelerator=kind.accelerator,
+            devices=kind.count,
+            expected_seconds=_finite(expected[number]),
+            real_seconds=_finite(real[number]),
+            transfer_seconds=float(transfer[number]),
+            fits_memory=memory <= kind.memory_mb * width,
+            speedup=_finite(reference / computing[number]) if computing[number] > 0 else None,
+            measured=None if platform.measured is None else bool(within[number]),
+        )
+        for number, kind in enumerate(platform.types)
+    ]
+
+
+def _physics(types: list[TypeTime], best: Best) -> TaskPhysics:
+    cpu = _fastest([each for each in types if not each.accelerator])
+    gpu = _fastest([each for each in types if each.accelerator])
+    return TaskPhysics(
+        types=types,
+        best_share=best.share,
+        best_device=best.device_name,
+        best_cpu=best.cpu_name,
+        best_seconds=best.seconds,
+        cpu_seconds=cpu.expected_seconds if cpu else None,
+        gpu_seconds=gpu.expected_seconds if gpu else None,
+        speedup=gpu.speedup if gpu else None,
+        transfer_seconds=gpu.transfer_seconds if gpu else 0.0,
+        fits_gpu_memory=gpu is not None and gpu.fits_memory,
+    )
+
+
+def _fastest(types: list[TypeTime]) -> TypeTime | None:
+    def seconds(each: TypeTime) -> float:
+        return np.inf if each.expected_seconds is None else each.expected_seconds
+
+    return min(types, key=seconds, default=None)
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if 0 < value < np.inf else None

@@ -14,6 +14,7 @@ from services.gateway.runs.schemas import RunPath
 from services.gateway.tasks import queries
 from services.gateway.tasks.bulk import BulkSubmission
 from services.gateway.tasks.detail import detail_of
+from services.gateway.tasks.device_names import device_names
 from services.gateway.tasks.schemas import (
     Accepted,
     BulkAccepted,
@@ -37,7 +38,8 @@ BULK_BODY = {
     "requestBody": {
         "required": True,
         "description": "columns size, compute_intensity, memory_required (MB), arrival_time (s), "
-        "and dependencies (a list of task ids) if there are any; not compressed",
+        "and if wanted dependencies (a list of task ids), kind, divisible, width, home, and "
+        "last_child (the last task that may depend on it: no later one may); not compressed",
         "content": {ARROW_STREAM: {"schema": {"type": "string", "format": "binary"}}},
     }
 }
@@ -107,7 +109,10 @@ def make_router(service: Service, store: Store, control: RunControl, access: Acc
         rows, end = await asyncio.to_thread(
             queries.page, store, run, chosen, names, before, limit, status
         )
-        return TaskPage(rows=[ResultRow(**row) for row in rows], next_before=end)
+        platform = record.spec.platform
+        return TaskPage(
+            rows=[ResultRow(**row, **device_names(row, platform)) for row in rows], next_before=end
+        )
 
     @router.get("/api/runs/{run}/tasks/{task_id}")
     async def one(run: RunPath, task_id: TaskId) -> TaskDetail:

@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from services.gateway.http.problems import MANY, ONE
 from services.gateway.http.row_models import model_of, row_of
+from shared.domain.cluster_spec import MOST_DEVICES
+from shared.domain.measured_times import LONGEST_KIND
 from shared.domain.tasks import LARGEST
 from shared.messages.columns import DECISION, RESULT, TASK, pydantic_fields
 
@@ -29,6 +31,24 @@ class SubmittedTask(BaseModel):
     memory_required: float = Field(ge=0, le=LARGEST, description="MB")
     arrival_time: float | None = Field(default=None, ge=0, le=LARGEST)
     dependencies: list[int] = Field(default=[], max_length=256)
+    kind: str = Field(
+        default="", max_length=LONGEST_KIND, description="a row of the run's measured table"
+    )
+    divisible: bool = Field(
+        default=True, description="whether it may be split between an accelerator and a CPU"
+    )
+    width: int = Field(
+        default=1, ge=1, le=MOST_DEVICES, description="devices of one type that it takes at once"
+    )
+    home: int = Field(
+        default=-1, ge=-1, le=MOST_DEVICES, description="node that its data is on; -1: all nodes"
+    )
+    last_child: int = Field(
+        default=-1,
+        ge=-1,
+        le=2**62,
+        description="id of the last task that may depend on it; -1: as far as the run allows",
+    )
 
 
 class Submission(BaseModel):
@@ -72,8 +92,11 @@ _ResultRow: Any = row_of(
 
 
 class ResultRow(_ResultRow):  # type: ignore[misc]
-    """One scheduler's decision for one task, and its result."""
+    """One scheduler's decision for one task, and its result. A failed task is charged as if it had
+    run on the slowest device type that can run it."""
 
+    device_name: str | None = Field(description="the accelerator that ran a part, if any")
+    cpu_name: str | None = Field(description="the CPU that ran a part, if any")
     vs_oracle: float | None = Field(description="its time over the Oracle's for this task")
 
 
@@ -89,15 +112,42 @@ class Task(_Task):  # type: ignore[misc]
     """What schedulers know of a task."""
 
 
-class TaskPhysics(BaseModel):
-    """What the task takes when one device runs all of it."""
+class TypeTime(BaseModel):
+    """What the task takes when devices of one type run all of it, at the node of its data."""
 
-    cpu_seconds: float
-    gpu_seconds: float = Field(description="transfer included, as if it fitted the memory")
-    speedup: float = Field(description="of the computing alone")
-    transfer_seconds: float
-    fits_gpu_memory: bool
+    type: str
+    accelerator: bool
+    devices: int = Field(description="of that type in the cluster")
+    expected_seconds: float | None = Field(
+        description="transfer included, as if it fitted the memory; none: this type cannot run it"
+    )
+    real_seconds: float | None = Field(
+        description="with the noise that no scheduler knows; the same as expected without noise"
+    )
+    transfer_seconds: float = Field(description="to the device; the time includes it")
+    fits_memory: bool
+    speedup: float | None = Field(
+        description="of the expected computing alone, over the fastest CPU type; over the slowest "
+        "type where no CPU can run it"
+    )
+    measured: bool | None = Field(
+        description="whether the size is within the measured ones; none: the time is a formula's"
+    )
+
+
+class TaskPhysics(BaseModel):
+    """What the task takes on every device type, and the best that it could take."""
+
+    types: list[TypeTime]
     best_share: float = Field(description="the Oracle's")
+    best_device: str | None = Field(description="the Oracle's accelerator, if it uses one")
+    best_cpu: str | None = Field(description="the Oracle's CPU, if it uses one")
+    best_seconds: float | None = Field(description="the Oracle's; none: no device can run the task")
+    cpu_seconds: float | None = Field(description="expected on the fastest CPU type")
+    gpu_seconds: float | None = Field(description="expected on the fastest accelerator type")
+    speedup: float | None = Field(description="of that accelerator type")
+    transfer_seconds: float = Field(description="to that accelerator type")
+    fits_gpu_memory: bool = Field(description="that of that accelerator type")
 
 
 class ExplainedRow(ResultRow):

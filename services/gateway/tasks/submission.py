@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
+from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -11,10 +13,12 @@ from nats.js.errors import NotFoundError
 
 from services.gateway.runs.control import RunControl
 from services.gateway.tasks import queries
-from services.gateway.tasks.schemas import Accepted, Submission
+from services.gateway.tasks.schemas import Accepted, Submission, SubmittedTask
 from shared.bus.client import Bus
 from shared.bus.task_stream import load_position
-from shared.domain.tasks import Tasks
+from shared.domain.spec import RunSpec
+from shared.domain.task_checks import TaskProblem, submission_problems, with_last_children
+from shared.domain.tasks import USUAL, Tasks
 from shared.domain.workload import Cursor
 from shared.errors import Conflict, NotAllowed, SpecError, Unavailable, Unreadable
 from shared.messages import subjects
@@ -45,13 +49,13 @@ class TaskSubmission:
                 asyncio.timeout(SUBMIT_SECONDS),
                 self._locks.setdefault(record.run, asyncio.Lock()),
             ):
-                return await self._append(record.run, submission)
+                return await self._append(record.run, record.spec, submission)
         except TimeoutError:
             raise Unavailable(
                 f"the task stream accepted nothing for {SUBMIT_SECONDS:.0f} s; try again later"
             ) from None
 
-    async def _append(self, run: str, submission: Submission) -> Accepted:
+    async def _append(self, run: str, spec: RunSpec, submission: Submission) -> Accepted:
         while True:
             position = await load_position(self._bus, run)
             # Checked after the position: a finished run's stream is purged and would restart at 0.
@@ -59,13 +63,12 @@ class TaskSubmission:
             if not record.active:
                 raise NotAllowed(f"run {run} is {record.state}: it takes no more tasks")
             tasks = _numbered(submission, position.cursor)
-            if problem := task_problem(tasks):
+            if problem := task_problem(tasks, spec.workload.reach):
                 raise SpecError([problem])
-            cursor = Cursor(
-                generated=position.cursor.generated,
-                next_task=position.cursor.next_task + len(tasks),
-                clock=position.cursor.clock,
-            )
+            if problems := submission_problems(tasks, spec):
+                raise SpecError([_explain(problem, len(tasks)) for problem in problems])
+            tasks = with_last_children(tasks, spec)
+            cursor = replace(position.cursor, next_task=position.cursor.next_task + len(tasks))
             batch = position.next_message(run, tasks, cursor)
             try:
                 await self._bus.publish_batch(batch, after=position.sequence)
@@ -98,4 +101,18 @@ def _numbered(submission: Submission, cursor: Cursor) -> Tasks:
         memory_required=np.array([task.memory_required for task in tasks]),
         arrival_time=np.array(arrivals, dtype=np.float64),
         parents=parents if any(parents) else (),
+        kind=[task.kind for task in tasks] if any(task.kind for task in tasks) else (),
+        **{name: _unless_usual(name, tasks) for name in USUAL},
+        last_child=np.array([task.last_child for task in tasks]),
     )
+
+
+def _unless_usual(name: str, tasks: list[SubmittedTask]) -> Any:
+    values = [getattr(task, name) for task in tasks]
+    return None if all(value == USUAL[name] for value in values) else np.array(values)
+
+
+def _explain(problem: TaskProblem, count: int) -> str:
+    """In the form of the errors of a request's fields."""
+    field = problem.column if count == 1 else f"tasks.{problem.row}.{problem.column}"
+    return f"{field}: {problem.text}"

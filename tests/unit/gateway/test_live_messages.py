@@ -20,7 +20,10 @@ def update(schedulers: int, devices: int = 5) -> Update:
     large = ("total_energy", "total_cost", "makespan", "gpu_share", "vs_oracle", "score")
     figures = dict.fromkeys(small, 1.23456e-05) | dict.fromkeys(large, 123456.0)
     counts = {"tasks": 10**6, "failed": 0, "model_version": 0, "pareto": False}
+    figures |= dict.fromkeys(("turnaround_p50", "turnaround_p95", "turnaround_p99"), 1.23456)
+    figures |= dict.fromkeys(("avg_slowdown", "avg_idle_energy", "failed_share"), 123456.0)
     used = {f"gpu_{number}": 0.1234 for number in range(devices)}
+    means = {"average_utilization": 0.5, "types": {"gpu": 0.1234}}
     return Update.model_validate(
         {
             "run": "r",
@@ -39,11 +42,9 @@ def update(schedulers: int, devices: int = 5) -> Update:
             ],
             "latest_results": {name: row(1) for name in names},
             "utilization": {
-                "average_utilization": 0.5,
+                **means,
                 **{device: {"utilization": share} for device, share in used.items()},
-                "schedulers": {
-                    name: {"average_utilization": 0.5, "devices": used} for name in names
-                },
+                "schedulers": {name: {**means, "devices": used} for name in names},
             },
         }
     )
@@ -52,9 +53,14 @@ def update(schedulers: int, devices: int = 5) -> Update:
 def snapshot(schedulers: int, devices: int) -> Snapshot:
     note = {"at": 1.0, "kind": "run", "service": "s", "run": "r", "message": "ä" * 300}
     fields = update(schedulers, devices).model_dump(exclude={"snapshot"})
-    return Snapshot.model_validate(
-        {**fields, "notifications": [note] * 20, "spec": RunSpec(name="x" * 100)}
-    )
+    meters = [
+        {"name": f"gpu_{number}", "type": "gpu", "node": "node", "devices": 1}
+        for number in range(devices)
+    ]
+    types = [{"name": "gpu", "accelerator": True, "count": devices}]
+    spec = RunSpec(name="x" * 100)
+    more = {"notifications": [note] * 20, "spec": spec, "meters": meters, "types": types}
+    return Snapshot.model_validate({**fields, **more})
 
 
 def test_a_usual_update_is_complete() -> None:
@@ -62,13 +68,16 @@ def test_a_usual_update_is_complete() -> None:
     assert json.loads(fit(usual)) == usual.model_dump(mode="json")
 
 
-@pytest.mark.parametrize("devices", [5, 128])
+@pytest.mark.parametrize("devices", [5, 128, 256])
 @pytest.mark.parametrize("schedulers", [8, 20, 30, 60])
 def test_every_update_is_below_the_size(schedulers: int, devices: int) -> None:
+    """The spec and the devices, which a client gets once, come on top of it."""
     for message in (update(schedulers, devices), snapshot(schedulers, devices)):
         text = fit(message)
-        assert len(text.encode()) < MOST_BYTES
         sent = json.loads(text)
+        once = {name: sent[name] for name in ("spec", "meters", "types") if name in sent}
+        assert len(text.encode()) < MOST_BYTES + len(json.dumps(once))
+        assert len(sent.get("meters", [])) in (0, devices)
         assert len(sent["comparison"]) + sent["left_out"] == schedulers
 
 
@@ -85,7 +94,12 @@ def test_a_few_more_lose_only_their_devices() -> None:
     sent = json.loads(fit(update(20, devices=30)))
     assert len(sent["comparison"]) == len(sent["latest_results"]) == 20
     used = sent["utilization"]["schedulers"].values()
-    assert all(scheduler == {"average_utilization": 0.5} for scheduler in used)
+    assert all(each == {"average_utilization": 0.5, "types": {"gpu": 0.1234}} for each in used)
+
+
+def test_many_devices_leave_their_mean_and_that_of_their_type() -> None:
+    sent = json.loads(fit(update(20, devices=256)))["utilization"]
+    assert sent == {"average_utilization": 0.5, "types": {"gpu": 0.1234}, "schedulers": {}}
 
 
 def test_a_notification_leaves_out_data_that_is_too_large() -> None:

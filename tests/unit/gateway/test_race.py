@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from services.gateway.analysis.ranking import Weights
@@ -16,7 +17,7 @@ SPEC = RunSpec.parse({"schedulers": ["greedy", "oracle"], "cluster": {"cpus": 1,
 
 
 def standing(tasks: int, **fields: Any) -> Standing:
-    defaults = {"cpu_busy": [0.0], "gpu_busy": [0.0, 0.0], "total_time": float(tasks), **fields}
+    defaults = {"busy": [0.0, 0.0, 0.0], "total_time": float(tasks), **fields}
     return Standing(tasks=tasks, **defaults)
 
 
@@ -30,7 +31,10 @@ def row(task: int, **fields: Any) -> dict[str, Any]:
         "energy": 2.0,
         "cost": 3.0,
         "gpu_fraction": 0.5,
-        "gpu": 0,
+        "device": 0,
+        "cpu": 2,
+        "gpu_time": 0.75,
+        "cpu_time": 0.25,
         "model_version": 0,
         "explored": False,
         "status": "ok",
@@ -79,6 +83,11 @@ def test_the_comparison_has_averages_and_places() -> None:
             total_cost=0.5,
             total_wait=5.0,
             total_turnaround=25.0,
+            total_slowdown=45.0,
+            turnaround_p50=2.0,
+            turnaround_p95=7.0,
+            turnaround_p99=9.0,
+            idle_energy=80.0,
             gpu_tasks=4,
             failed=1,
             makespan=33.3,
@@ -96,6 +105,12 @@ def test_the_comparison_has_averages_and_places() -> None:
         "avg_cost": 0.05,
         "avg_wait": 0.5,
         "avg_turnaround": 2.5,
+        "turnaround_p50": 2.0,
+        "turnaround_p95": 7.0,
+        "turnaround_p99": 9.0,
+        "avg_slowdown": 4.5,
+        "avg_idle_energy": 8.0,
+        "failed_share": 0.1,
         "total_time": 20.0,
         "total_energy": 300.0,
         "total_cost": 0.5,
@@ -119,7 +134,7 @@ def test_schedulers_that_differ_in_tasks_are_not_compared_with_the_oracle() -> N
 
 
 def test_a_young_race_is_measured_from_its_start() -> None:
-    race = race_of(results("greedy", 0, clock=40.0, cpu_busy=[10.0], gpu_busy=[20.0, 90.0]))
+    race = race_of(results("greedy", 0, clock=40.0, busy=[20.0, 90.0, 10.0]))
     # 90 s of work in 40 s: it was given more than it can do.
     assert race.utilization() == {"greedy": {"cpu_0": 0.25, "gpu_0": 0.5, "gpu_1": 1.0}}
 
@@ -127,24 +142,24 @@ def test_a_young_race_is_measured_from_its_start() -> None:
 def test_utilisation_is_of_the_last_simulated_minute() -> None:
     """Since 100 s ago: of the samples at 40, 50 and 105 s only the one at 50 is a minute old."""
     race = race_of(
-        results("greedy", 0, clock=40.0, cpu_busy=[40.0], gpu_busy=[0.0, 0.0]),
-        results("greedy", 1, clock=50.0, cpu_busy=[50.0], gpu_busy=[0.0, 0.0]),
-        results("greedy", 2, clock=105.0, cpu_busy=[55.0], gpu_busy=[11.0, 0.0]),
-        results("greedy", 3, clock=150.0, cpu_busy=[60.0], gpu_busy=[25.0, 0.0]),
+        results("greedy", 0, clock=40.0, busy=[0.0, 0.0, 40.0]),
+        results("greedy", 1, clock=50.0, busy=[0.0, 0.0, 50.0]),
+        results("greedy", 2, clock=105.0, busy=[11.0, 0.0, 55.0]),
+        results("greedy", 3, clock=150.0, busy=[25.0, 0.0, 60.0]),
     )
     assert race.utilization() == {"greedy": {"cpu_0": 0.1, "gpu_0": 0.25, "gpu_1": 0.0}}
 
 
 def test_samples_from_before_the_feed_was_opened_count() -> None:
-    race = race_of(results("greedy", 8, clock=1000.0, cpu_busy=[500.0], gpu_busy=[0.0, 0.0]))
-    race.add_past("greedy", Sample(900.0, (495.0, 0.0, 0.0)))
+    race = race_of(results("greedy", 8, clock=1000.0, busy=[0.0, 0.0, 500.0]))
+    race.add_past("greedy", Sample(900.0, np.array([0.0, 0.0, 495.0])))
     assert race.utilization()["greedy"]["cpu_0"] == 0.05
 
 
 def test_the_samples_of_a_long_race_are_bounded() -> None:
     race = Race(SPEC)
     for number in range(5000):
-        race.take(results("greedy", number, clock=number * 0.25, cpu_busy=[number * 0.125]))
+        race.take(results("greedy", number, clock=number * 0.25, busy=[0.0, 0.0, number * 0.125]))
     kept = race.competitors["greedy"]
     assert len(kept.samples) <= 70
     assert len(kept.last_rows) <= 256
@@ -159,6 +174,7 @@ def test_the_common_task_is_the_newest_that_all_have() -> None:
     assert task.model_dump() == {"id": 19, "size": 100.0, "intensity": 0.5, "memory": 10.0}
     assert set(latest) == {"greedy", "oracle"}
     assert latest["oracle"].time == 1.0
+    assert (latest["oracle"].device_name, latest["oracle"].cpu_name) == ("gpu_0", "cpu_0")
     assert race.task_to_load() is None
 
 
@@ -187,7 +203,13 @@ def test_the_last_row_of_a_message_is_read() -> None:
     values: dict[str, Any] = {
         "task_id": [7, 8],
         "dependencies": [[], []],
-        "gpu": [0, 1],
+        "device": [0, 1],
+        "cpu": [2, 2],
+        "kind": ["", ""],
+        "divisible": [True, True],
+        "width": [1, 1],
+        "home": [-1, -1],
+        "last_child": [-1, -1],
         "model_version": [3, 3],
         "explored": [False, True],
         "status": ["ok", "failed"],
