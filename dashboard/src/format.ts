@@ -107,6 +107,11 @@ export function overOracle(ratio: Value): string {
   return `${more > 0 ? "+" : MINUS}${grouped(size, size < 9.995 ? 2 : 1)} %`;
 }
 
+/** A makespan divided by its bound: 1.25×. */
+export function overBound(ratio: Value): string {
+  return missing(ratio) ? NONE : `${number(ratio)}×`;
+}
+
 export function megabytes(value: Value): string {
   if (missing(value)) return NONE;
   return Math.abs(value) < 999.5 ? `${number(value)} MB` : `${number(value / 1000)} GB`;

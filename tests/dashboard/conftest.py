@@ -28,6 +28,7 @@ class Halves(Policy):
 """
 ALL_SCHEDULERS = (*RULES, "halves", "hybrid_ml", "rl_agent")
 TASKS = 1200
+RACK_TASKS = 800
 
 
 @pytest.fixture(scope="package")
@@ -56,10 +57,29 @@ def run(arena: ArenaProcess) -> str:
     return run
 
 
-def wait_until_stored(arena: ArenaProcess, run: str, tasks: int) -> None:
+@pytest.fixture(scope="package")
+def rack(arena: ArenaProcess) -> str:
+    """A completed run of the rules on the platform `rack`, with noise and tasks that fail."""
+    platforms = {each["name"]: each["spec"] for each in arena.http.get("/api/platforms").json()}
+    run = arena.start_run(
+        **platforms["rack"],
+        tasks=RACK_TASKS,
+        pace="max",
+        seed=11,
+        physics={"noise": 0.2, "memory_policy": "fail"},
+        workload={"arrival_rate": 40},
+    )
+    arena.complete(run, timeout=360)
+    wait_until_stored(arena, run, RACK_TASKS, len(RULES))
+    return run
+
+
+def wait_until_stored(
+    arena: ArenaProcess, run: str, tasks: int, schedulers: int = len(ALL_SCHEDULERS)
+) -> None:
     """The gateway reports a result before ClickHouse has it."""
     query = f"SELECT count() AS n FROM scheduler_results FINAL WHERE run = '{run}'"
-    expected = [{"n": tasks * len(ALL_SCHEDULERS)}]
+    expected = [{"n": tasks * schedulers}]
     arena.wait_for(run, lambda _: arena.sql(query) == expected)
 
 

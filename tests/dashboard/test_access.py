@@ -26,11 +26,23 @@ VIEWS: dict[str, dict[str, Any]] = {
 def test_axe_finds_nothing_serious(
     browser: Browser, arena: ArenaProcess, run: str, view: str
 ) -> None:
+    more = {"a": run, "b": run} if view == "compare" else {}
+    check_everywhere(browser, arena, view, run=run, **VIEWS[view], **more)
+
+
+@pytest.mark.parametrize("view", ["arena", "scheduler", "task"])
+def test_axe_finds_nothing_serious_with_many_devices(
+    browser: Browser, arena: ArenaProcess, rack: str, view: str
+) -> None:
+    parameters = {"run": rack, "scheduler": "greedy", "devices": "device", "task": 5}
+    check_everywhere(browser, arena, view, **parameters)
+
+
+def check_everywhere(browser: Browser, arena: ArenaProcess, view: str, **parameters: Any) -> None:
     # axe is a script from outside: the content security policy would block it.
     context = new_context(browser, bypass_csp=True)
     viewer = Viewer(context.new_page(), arena.announced["url"])
-    more = {"a": run, "b": run} if view == "compare" else {}
-    viewer.open(view, run=run, **VIEWS[view], **more)
+    viewer.open(view, **parameters)
     check(viewer, "dark", DESKTOP)
     viewer.page.get_by_label("Light theme").click()
     check(viewer, "light", DESKTOP)

@@ -38,6 +38,7 @@ def totals(arena: ArenaProcess, run: str) -> dict[str, dict[str, Any]]:
     rows = arena.sql(
         "SELECT scheduler, count() AS tasks, sum(time) AS time, sum(energy) AS energy, "
         "sum(cost) AS cost, sum(wait) AS wait, max(finish) AS makespan, "
+        "sum(turnaround) AS turnaround, countIf(status = 'failed') AS failed, "
         "countIf(gpu_fraction > 0) AS gpu_tasks "
         f"FROM scheduler_results FINAL WHERE run = '{run}' GROUP BY scheduler"
     )
@@ -54,8 +55,9 @@ def test_the_comparison_matches_the_stored_results(
     for name, row in shown.items():
         expected = stored[name]
         assert row["tasks"] == expected["tasks"] == TASKS
-        for metric in ("time", "energy", "cost"):
+        for metric in ("time", "energy", "cost", "turnaround"):
             assert row[f"avg_{metric}"] == near(expected[metric] / TASKS, rel=LIVE)
+        assert row["failed"] == expected["failed"]
         assert row["vs_oracle"] == near(expected["time"] / stored["oracle"]["time"], rel=LIVE)
 
 
@@ -140,7 +142,7 @@ def test_totals_so_far(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
     assert set(shown) == set(stored)
     for name, row in shown.items():
         assert row["tasks"] == TASKS
-        for metric in ("time", "energy", "cost"):
+        for metric in ("time", "energy", "cost", "turnaround"):
             assert row[f"total_{metric}"] == near(stored[name][metric], rel=1e-9)
 
 
@@ -158,8 +160,10 @@ def test_utilisation_of_every_device(viewer: Viewer, arena: ArenaProcess, run: s
             f"sum(greatest(0, least({begin} + {length}, {end}) - greatest({begin}, {start}))) / 60"
         )
 
-    on_gpus = arena.sql(f"SELECT gpu, {busy('gpu')} AS share {where} AND gpu_time > 0 GROUP BY gpu")
-    expected = {f"gpu_{row['gpu']}": row["share"] for row in on_gpus}
+    on_gpus = arena.sql(
+        f"SELECT device, {busy('gpu')} AS share {where} AND gpu_time > 0 GROUP BY device"
+    )
+    expected = {f"gpu_{row['device']}": row["share"] for row in on_gpus}
     (on_cpu,) = arena.sql(f"SELECT {busy('cpu')} AS share {where} AND cpu_time > 0")
     expected["cpu_0"] = on_cpu["share"]
     assert set(shown) == set(expected)

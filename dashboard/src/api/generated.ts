@@ -101,7 +101,10 @@ export interface components {
              */
             target_every: number;
         };
-        /** @description Of the newest tasks that every scheduler has a result for. */
+        /**
+         * @description Of the newest tasks that every scheduler has a result for. The device type that ran a task is
+         *     the one that worked on it longest.
+         */
         Analysis: {
             correlation: components["schemas"]["Correlation"];
             heatmap: components["schemas"]["Heatmap"];
@@ -113,6 +116,8 @@ export interface components {
             split: {
                 [key: string]: components["schemas"]["Split"];
             };
+            /** @description the device types; lists by type are in this order */
+            types: string[];
             window: components["schemas"]["Window"];
             wins: components["schemas"]["Wins"];
         };
@@ -144,25 +149,65 @@ export interface components {
             next_task: number;
             run: string;
         };
+        /** @description On and off: a pause, then a burst of tasks. The mean rate is `arrival_rate`. */
+        Bursty: {
+            /**
+             * @description tasks of a burst
+             * @default 50
+             */
+            burst_tasks: number;
+            /**
+             * @description rate within a burst over the mean rate
+             * @default 10
+             */
+            factor: number;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "bursty";
+        };
         Cell: {
-            /** @description mean share sent to a GPU */
+            /** @description mean share sent to an accelerator */
             gpu_share: number;
             tasks: number;
+            /** @description share of the tasks that each device type ran */
+            types: number[];
         };
-        /** @description The virtual node that every scheduler gets one of. */
+        /** @description The virtual cluster that every scheduler gets one of. */
         Cluster: {
             /**
-             * @description CPUs, taken in rotation by task id
+             * @description short form: CPUs of one node
              * @default 1
              */
             cpus: number;
             /**
-             * @description memory of each GPU
+             * @description left out: the short form
+             * @default []
+             */
+            devices: components["schemas"]["Device"][];
+            /**
+             * @description short form: memory of each GPU
              * @default 8000
              */
             gpu_memory_mb: number;
-            /** @default 4 */
+            /**
+             * @description short form: equal GPUs of that node
+             * @default 4
+             */
             gpus: number;
+            /**
+             * @default {
+             *       "bandwidth_mb_s": 12500,
+             *       "latency_s": 0
+             *     }
+             */
+            network: components["schemas"]["Network"];
+            /**
+             * @description how many there are of each node; left out: one of each
+             * @default []
+             */
+            nodes: components["schemas"]["Node"][];
         };
         ComparativeRow: {
             /**
@@ -180,12 +225,22 @@ export interface components {
             cost_cloud: number;
             /** @description dollars, by energy */
             cost_electricity: number;
+            /** @description number of the CPU that runs the rest; -1: none, or in rotation by task id */
+            cpu: number;
+            /** @description the CPU that ran a part, if any */
+            cpu_name: string | null;
             /** @description when the CPU part started, simulated seconds */
             cpu_start: number;
             /** @description seconds of work on the CPU */
             cpu_time: number;
             /** @description ids of the tasks that must finish first */
             dependencies: number[] | null;
+            /** @description number of that accelerator; -1: there is none */
+            device: number;
+            /** @description the accelerator that ran a part, if any */
+            device_name: string | null;
+            /** @description whether it may be split between an accelerator and a CPU */
+            divisible: boolean | null;
             /** @description joules */
             energy: number;
             /**
@@ -202,14 +257,18 @@ export interface components {
             explored: boolean;
             /** @description when the task finished, simulated seconds */
             finish: number;
-            /** @description index of that GPU */
-            gpu: number;
-            /** @description share that the scheduler chose for a GPU, 0 to 1 */
+            /** @description share that the scheduler chose for an accelerator, 0 to 1 */
             gpu_fraction: number;
-            /** @description when the GPU part started, simulated seconds */
+            /** @description when the accelerator's part started, simulated seconds */
             gpu_start: number;
-            /** @description seconds of work on the GPU */
+            /** @description seconds of work on the accelerator */
             gpu_time: number;
+            /** @description node of its data; -1: every node */
+            home: number | null;
+            /** @description which kernel or job class it is, a row of a measured table */
+            kind: string | null;
+            /** @description the last task that may depend on it; -1: unknown */
+            last_child: number | null;
             /** @description MB */
             memory_required: number | null;
             /** @description of the model that decided; 0: no model */
@@ -237,6 +296,8 @@ export interface components {
             vs_oracle: number | null;
             /** @description seconds in queues */
             wait: number;
+            /** @description devices of one type that it takes */
+            width: number | null;
         };
         Component: {
             ok: boolean;
@@ -251,6 +312,25 @@ export interface components {
             /** @description Pearson; none where nothing varies */
             matrix: (number | null)[][];
             names: string[];
+        };
+        /** @description What was measured of one kind of task on one device type. */
+        Curve: {
+            /**
+             * @description measurements at each size
+             * @default []
+             */
+            counts: number[];
+            /**
+             * @description standard deviation over the mean at each size; left out: unknown
+             * @default []
+             */
+            deviations: number[];
+            kind: string;
+            /** @description mean at each size, without transfers */
+            seconds: number[];
+            /** @description rising */
+            sizes: number[];
+            type: string;
         };
         Deleted: {
             /** @description finished runs with messages on the bus: try again later */
@@ -269,13 +349,88 @@ export interface components {
              */
             window: number;
         };
+        /** @description Equal devices of a node. Further entries of a type only need its name, count and node. */
         Device: {
-            /** @description share of each step, 0..1 */
-            busy: number[];
-            /** @example gpu_0 */
+            /** @description false: it is a CPU; left out: a CPU if the type begins with cpu */
+            accelerator?: boolean | null;
+            /** @description to the device; left out: 16000 for an accelerator, no transfer for a CPU */
+            bandwidth_mb_s?: number | null;
+            /** @default 1 */
+            count: number;
+            /** @description while it works */
+            dollars_per_s?: number | null;
+            /**
+             * @description while it does not
+             * @default 0
+             */
+            idle_watts: number;
+            /** @description of an accelerator; left out: 8000. A task always fits the memory of a CPU */
+            memory_mb?: number | null;
+            /**
+             * @description where it is: one of the names in `nodes`
+             * @default node
+             */
+            node: string;
+            /**
+             * @description 1: the CPU that takes 1 s for size 1000
+             * @default 1
+             */
+            speed: number;
+            /** @description speed * (1 + slope * intensity); left out: 3 for an accelerator, 0 for a CPU */
+            speedup_slope?: number | null;
+            /** @description cpu, v100, tpu, any name */
+            type: string;
+            /** @description while it works */
+            watts?: number | null;
+        };
+        /** @description What equal devices share. */
+        DeviceType: {
+            accelerator: boolean;
+            count: number;
             name: string;
-            /** @description share of the whole window, 0..1 */
-            utilization: number;
+        };
+        /** @description A rate that changes in the course of a day. Its mean is `arrival_rate`. */
+        Diurnal: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "diurnal";
+            /**
+             * @description length of the day
+             * @default 86400
+             */
+            period_s: number;
+            /**
+             * @description weights of equal parts of the day, such as 24 hours
+             * @default [
+             *       2,
+             *       2,
+             *       1,
+             *       1,
+             *       1,
+             *       1,
+             *       2,
+             *       3,
+             *       5,
+             *       7,
+             *       8,
+             *       8,
+             *       7,
+             *       8,
+             *       8,
+             *       8,
+             *       7,
+             *       6,
+             *       5,
+             *       4,
+             *       4,
+             *       3,
+             *       3,
+             *       2
+             *     ]
+             */
+            profile: number[];
         };
         /** @description From generated task `after` on, the mix is that of `preset`. */
         Drift: {
@@ -303,12 +458,22 @@ export interface components {
             cost_cloud: number;
             /** @description dollars, by energy */
             cost_electricity: number;
+            /** @description number of the CPU that runs the rest; -1: none, or in rotation by task id */
+            cpu: number;
+            /** @description the CPU that ran a part, if any */
+            cpu_name: string | null;
             /** @description when the CPU part started, simulated seconds */
             cpu_start: number;
             /** @description seconds of work on the CPU */
             cpu_time: number;
             /** @description ids of the tasks that must finish first */
             dependencies: number[] | null;
+            /** @description number of that accelerator; -1: there is none */
+            device: number;
+            /** @description the accelerator that ran a part, if any */
+            device_name: string | null;
+            /** @description whether it may be split between an accelerator and a CPU */
+            divisible: boolean | null;
             /** @description joules */
             energy: number;
             /**
@@ -327,14 +492,18 @@ export interface components {
             explored: boolean;
             /** @description when the task finished, simulated seconds */
             finish: number;
-            /** @description index of that GPU */
-            gpu: number;
-            /** @description share that the scheduler chose for a GPU, 0 to 1 */
+            /** @description share that the scheduler chose for an accelerator, 0 to 1 */
             gpu_fraction: number;
-            /** @description when the GPU part started, simulated seconds */
+            /** @description when the accelerator's part started, simulated seconds */
             gpu_start: number;
-            /** @description seconds of work on the GPU */
+            /** @description seconds of work on the accelerator */
             gpu_time: number;
+            /** @description node of its data; -1: every node */
+            home: number | null;
+            /** @description which kernel or job class it is, a row of a measured table */
+            kind: string | null;
+            /** @description the last task that may depend on it; -1: unknown */
+            last_child: number | null;
             /** @description MB */
             memory_required: number | null;
             /** @description of the model that decided; 0: no model */
@@ -361,6 +530,8 @@ export interface components {
             vs_oracle: number | null;
             /** @description seconds in queues */
             wait: number;
+            /** @description devices of one type that it takes */
+            width: number | null;
         };
         /** @description The learner behind `hybrid_ml`: a random forest that imitates the Oracle. */
         Forest: {
@@ -411,6 +582,12 @@ export interface components {
             counts: number[];
             /** @description one more than counts; logarithmic */
             edges: number[];
+        };
+        KindShare: {
+            /** @description one of the measured table */
+            kind: string;
+            /** @default 1 */
+            weight: number;
         };
         /** @description How the learning schedulers learn. */
         Learning: {
@@ -578,11 +755,48 @@ export interface components {
             size_reference: number;
             values: components["schemas"]["LogNormal"] | components["schemas"]["Uniform"];
         };
+        /** @description Whose work is added up: a device, or the devices of a type in a large cluster. */
+        Meter: {
+            devices: number;
+            /** @example gpu_0 */
+            name: string;
+            /** @description empty: of several nodes */
+            node: string;
+            type: string;
+        };
+        MeterUtilization: {
+            /** @description share of each step, 0..1 */
+            busy: number[];
+            devices: number;
+            /** @example gpu_0 */
+            name: string;
+            /** @description empty: of several nodes */
+            node: string;
+            type: string;
+            /** @description share of the whole window, 0..1 */
+            utilization: number;
+        };
         /** @description The distributions that one preset names. */
         Mix: {
             intensity: components["schemas"]["Bimodal"] | components["schemas"]["Uniform"];
             memory: components["schemas"]["Memory"];
             size: components["schemas"]["LogNormal"] | components["schemas"]["Pareto"] | components["schemas"]["Uniform"];
+        };
+        /** @description Between any two nodes. */
+        Network: {
+            /**
+             * @description 100 Gbit/s
+             * @default 12500
+             */
+            bandwidth_mb_s: number;
+            /** @default 0 */
+            latency_s: number;
+        };
+        /** @description Equal nodes: each has the devices whose `node` is this name. */
+        Node: {
+            /** @default 1 */
+            count: number;
+            name: string;
         };
         Oracle: {
             /**
@@ -631,11 +845,26 @@ export interface components {
             /** @default 0.5 */
             intensity_offset: number;
             /**
+             * @description measured task times; left out: the formula
+             * @default []
+             */
+            measured: components["schemas"]["Curve"][];
+            /**
+             * @description memory of generated tasks with measured times; 1e-6 where sizes are bytes
+             * @default 0
+             */
+            memory_mb_per_size: number;
+            /**
              * @description what happens when the GPU's part does not fit its memory
              * @default cpu
              * @enum {string}
              */
             memory_policy: "cpu" | "page" | "fail";
+            /**
+             * @description relative deviation of real from expected times, or as the table says
+             * @default 0
+             */
+            noise: number | "measured";
             /** @default 1.5 */
             size_exponent: number;
             /**
@@ -643,6 +872,11 @@ export interface components {
              * @default 1000
              */
             size_unit: number;
+            /**
+             * @description shorter tasks count as this long in their slowdown
+             * @default 0.01
+             */
+            slowdown_floor_s: number;
             /**
              * @description speed-up is 1 + slope * intensity
              * @default 3
@@ -655,12 +889,35 @@ export interface components {
              */
             split: "serial" | "overlapped";
         };
+        Platform: {
+            /** @description what is neither measured nor from a source */
+            assumed: string[];
+            description: string;
+            name: string;
+            /** @description where the figures come from */
+            sources: string[];
+            /** @description the fields of a run spec that it gives */
+            spec: {
+                [key: string]: unknown;
+            };
+        };
         Point: {
             compute_intensity: number;
+            failed: boolean;
             gpu_fraction: number;
             memory_required: number;
             size: number;
             task_id: number;
+            /** @description the device type that ran it */
+            type: string;
+        };
+        /** @description Independent arrivals at a constant rate. */
+        Poisson: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "poisson";
         };
         Preset: {
             description: string;
@@ -686,19 +943,134 @@ export interface components {
             complete: boolean;
             purged: number;
         };
+        /** @description A scheduler's place, and its totals. */
         Ranked: {
+            /** @description dollars */
             avg_cost: number;
+            /** @description joules, of devices that work */
             avg_energy: number;
+            /** @description joules, of idle devices: beside avg_energy */
+            avg_idle_energy: number;
+            /** @description mean bounded slowdown: turnaround over the time on the fastest device */
+            avg_slowdown: number;
+            /** @description seconds */
             avg_time: number;
+            /** @description seconds */
+            avg_turnaround: number;
+            /** @description seconds */
+            avg_wait: number;
+            /**
+             * @description seconds of work given to each device (to each meter of the run)
+             * @default []
+             */
+            busy: number[];
+            /**
+             * @description arrival of the newest task, simulated s
+             * @default 0
+             */
+            clock: number;
+            /**
+             * @description tasks whose status is failed
+             * @default 0
+             */
+            failed: number;
+            /** @description share of the tasks that failed */
+            failed_share: number;
+            /** @description share of the tasks that used an accelerator */
+            gpu_share: number;
+            /**
+             * @description tasks of which a part ran on an accelerator
+             * @default 0
+             */
+            gpu_tasks: number;
+            /**
+             * @description of idle devices until the last task finishes, joules
+             * @default 0
+             */
+            idle_energy: number;
+            /**
+             * @description when the last task finishes, simulated s
+             * @default 0
+             */
+            makespan: number;
             name: string;
             /** @description no other is better in one measure and as good in the others */
             pareto: boolean;
             /** @description 1 is best; equal scores share one */
             rank: number;
+            /** @description the same as `tasks` */
+            results: number;
             /** @description 1 is best in everything that counts; lower is better */
             score: number;
+            /**
+             * @description tasks with a result
+             * @default 0
+             */
+            tasks: number;
+            /**
+             * @description dollars, by the cost model of the run
+             * @default 0
+             */
+            total_cost: number;
+            /**
+             * @description dollars, by rented device time
+             * @default 0
+             */
+            total_cost_cloud: number;
+            /**
+             * @description dollars, by energy
+             * @default 0
+             */
+            total_cost_electricity: number;
+            /**
+             * @description joules
+             * @default 0
+             */
+            total_energy: number;
+            /**
+             * @description bounded slowdowns: turnaround over the time on the fastest device
+             * @default 0
+             */
+            total_slowdown: number;
+            /**
+             * @description execution time, seconds
+             * @default 0
+             */
+            total_time: number;
+            /**
+             * @description arrival to finish, seconds
+             * @default 0
+             */
+            total_turnaround: number;
+            /**
+             * @description time in queues, seconds
+             * @default 0
+             */
+            total_wait: number;
+            /**
+             * @description median, seconds
+             * @default 0
+             */
+            turnaround_p50: number;
+            /**
+             * @description seconds
+             * @default 0
+             */
+            turnaround_p95: number;
+            /**
+             * @description seconds
+             * @default 0
+             */
+            turnaround_p99: number;
+            /** @description makespan over the bound of the run; none while that is unknown */
+            vs_bound: number | null;
+            /** @description total execution time over the Oracle's; none while they differ in tasks */
+            vs_oracle: number | null;
         };
         Ranking: {
+            /** @description seconds: no makespan is below it; none until the run is complete */
+            bound: number | null;
+            /** @description by score; the other measures do not change it */
             ranking: components["schemas"]["Ranked"][];
             run: string;
             weights: components["schemas"]["Weights"];
@@ -710,7 +1082,10 @@ export interface components {
             stored_as: number | null;
             subject: string;
         };
-        /** @description One scheduler's decision for one task, and its result. */
+        /**
+         * @description One scheduler's decision for one task, and its result. A failed task is charged as if it had
+         *     run on the slowest device type that can run it.
+         */
         ResultRow: {
             /**
              * @deprecated
@@ -727,12 +1102,22 @@ export interface components {
             cost_cloud: number;
             /** @description dollars, by energy */
             cost_electricity: number;
+            /** @description number of the CPU that runs the rest; -1: none, or in rotation by task id */
+            cpu: number;
+            /** @description the CPU that ran a part, if any */
+            cpu_name: string | null;
             /** @description when the CPU part started, simulated seconds */
             cpu_start: number;
             /** @description seconds of work on the CPU */
             cpu_time: number;
             /** @description ids of the tasks that must finish first */
             dependencies: number[] | null;
+            /** @description number of that accelerator; -1: there is none */
+            device: number;
+            /** @description the accelerator that ran a part, if any */
+            device_name: string | null;
+            /** @description whether it may be split between an accelerator and a CPU */
+            divisible: boolean | null;
             /** @description joules */
             energy: number;
             /**
@@ -749,14 +1134,18 @@ export interface components {
             explored: boolean;
             /** @description when the task finished, simulated seconds */
             finish: number;
-            /** @description index of that GPU */
-            gpu: number;
-            /** @description share that the scheduler chose for a GPU, 0 to 1 */
+            /** @description share that the scheduler chose for an accelerator, 0 to 1 */
             gpu_fraction: number;
-            /** @description when the GPU part started, simulated seconds */
+            /** @description when the accelerator's part started, simulated seconds */
             gpu_start: number;
-            /** @description seconds of work on the GPU */
+            /** @description seconds of work on the accelerator */
             gpu_time: number;
+            /** @description node of its data; -1: every node */
+            home: number | null;
+            /** @description which kernel or job class it is, a row of a measured table */
+            kind: string | null;
+            /** @description the last task that may depend on it; -1: unknown */
+            last_child: number | null;
             /** @description MB */
             memory_required: number | null;
             /** @description of the model that decided; 0: no model */
@@ -783,6 +1172,8 @@ export interface components {
             vs_oracle: number | null;
             /** @description seconds in queues */
             wait: number;
+            /** @description devices of one type that it takes */
+            width: number | null;
         };
         /**
          * @example {
@@ -802,9 +1193,11 @@ export interface components {
             updated_at: number;
         };
         RunDetail: {
-            /** @description the cluster bound, seconds: no makespan is below it; none until the run is complete, and for more than two million tasks */
+            /** @description the arrival bound, seconds of simulated time: no makespan is below it; none until the run is complete, and for more than two million tasks */
             bound: number | null;
             created_at: number;
+            /** @description what `busy` of a scheduler has a number for each */
+            meters: components["schemas"]["Meter"][];
             name: string;
             run: string;
             schedulers: {
@@ -814,6 +1207,8 @@ export interface components {
             state: components["schemas"]["RunState"];
             /** @description tasks sent so far */
             tasks: number;
+            /** @description the device types of the cluster */
+            types: components["schemas"]["DeviceType"][];
             updated_at: number;
         };
         /** @description One simulation. */
@@ -821,8 +1216,14 @@ export interface components {
             /**
              * @default {
              *       "cpus": 1,
+             *       "devices": [],
              *       "gpu_memory_mb": 8000,
-             *       "gpus": 4
+             *       "gpus": 4,
+             *       "network": {
+             *         "bandwidth_mb_s": 12500,
+             *         "latency_s": 0
+             *       },
+             *       "nodes": []
              *     }
              */
             cluster: components["schemas"]["Cluster"];
@@ -890,9 +1291,13 @@ export interface components {
              *       "gpu_dollars_per_s": 0.0001,
              *       "gpu_watts": 50,
              *       "intensity_offset": 0.5,
+             *       "measured": [],
+             *       "memory_mb_per_size": 0,
              *       "memory_policy": "cpu",
+             *       "noise": 0,
              *       "size_exponent": 1.5,
              *       "size_unit": 1000,
+             *       "slowdown_floor_s": 0.01,
              *       "speedup_slope": 3,
              *       "split": "serial"
              *     }
@@ -918,12 +1323,19 @@ export interface components {
             description: string;
             name: string;
         };
-        /** @description A scheduler's totals and its averages per task. */
+        /**
+         * @description A scheduler's totals and its averages per task. A failed task is charged as if it had run on
+         *     the slowest device type that can run it.
+         */
         SchedulerStanding: {
             /** @description dollars */
             avg_cost: number;
-            /** @description joules */
+            /** @description joules, of devices that work */
             avg_energy: number;
+            /** @description joules, of idle devices: beside avg_energy */
+            avg_idle_energy: number;
+            /** @description mean bounded slowdown: turnaround over the time on the fastest device */
+            avg_slowdown: number;
             /** @description seconds */
             avg_time: number;
             /** @description seconds */
@@ -931,32 +1343,34 @@ export interface components {
             /** @description seconds */
             avg_wait: number;
             /**
+             * @description seconds of work given to each device (to each meter of the run)
+             * @default []
+             */
+            busy: number[];
+            /**
              * @description arrival of the newest task, simulated s
              * @default 0
              */
             clock: number;
             /**
-             * @description seconds of work given to each CPU
-             * @default []
-             */
-            cpu_busy: number[];
-            /**
              * @description tasks whose status is failed
              * @default 0
              */
             failed: number;
-            /**
-             * @description seconds of work given to each GPU
-             * @default []
-             */
-            gpu_busy: number[];
-            /** @description share of the tasks that used a GPU */
+            /** @description share of the tasks that failed */
+            failed_share: number;
+            /** @description share of the tasks that used an accelerator */
             gpu_share: number;
             /**
-             * @description tasks of which a part ran on a GPU
+             * @description tasks of which a part ran on an accelerator
              * @default 0
              */
             gpu_tasks: number;
+            /**
+             * @description of idle devices until the last task finishes, joules
+             * @default 0
+             */
+            idle_energy: number;
             /**
              * @description when the last task finishes, simulated s
              * @default 0
@@ -990,6 +1404,11 @@ export interface components {
              */
             total_energy: number;
             /**
+             * @description bounded slowdowns: turnaround over the time on the fastest device
+             * @default 0
+             */
+            total_slowdown: number;
+            /**
              * @description execution time, seconds
              * @default 0
              */
@@ -1004,6 +1423,23 @@ export interface components {
              * @default 0
              */
             total_wait: number;
+            /**
+             * @description median, seconds
+             * @default 0
+             */
+            turnaround_p50: number;
+            /**
+             * @description seconds
+             * @default 0
+             */
+            turnaround_p95: number;
+            /**
+             * @description seconds
+             * @default 0
+             */
+            turnaround_p99: number;
+            /** @description makespan over the bound of the run; none while that is unknown */
+            vs_bound: number | null;
             /** @description total execution time over the Oracle's; none while they differ in tasks */
             vs_oracle: number | null;
         };
@@ -1032,10 +1468,17 @@ export interface components {
             spec: components["schemas"]["RunSpec"] | null;
         };
         Split: {
+            /** @description seconds of work on CPUs */
             cpu_time: number;
+            failed: number;
             gpu_tasks: number;
+            /** @description seconds of work on accelerators */
             gpu_time: number;
             tasks: number;
+            /** @description tasks that each device type ran */
+            type_tasks: number[];
+            /** @description seconds of work on each device type */
+            type_time: number[];
         };
         Status: {
             /** @default false */
@@ -1124,9 +1567,34 @@ export interface components {
             compute_intensity: number;
             /** @default [] */
             dependencies: number[];
+            /**
+             * @description whether it may be split between an accelerator and a CPU
+             * @default true
+             */
+            divisible: boolean;
+            /**
+             * @description node that its data is on; -1: all nodes
+             * @default -1
+             */
+            home: number;
+            /**
+             * @description a row of the run's measured table
+             * @default
+             */
+            kind: string;
+            /**
+             * @description id of the last task that may depend on it; -1: as far as the run allows
+             * @default -1
+             */
+            last_child: number;
             /** @description MB */
             memory_required: number;
             size: number;
+            /**
+             * @description devices of one type that it takes at once
+             * @default 1
+             */
+            width: number;
         };
         /** @description What schedulers know of a task. */
         Task: {
@@ -1136,12 +1604,22 @@ export interface components {
             compute_intensity: number;
             /** @description ids of the tasks that must finish first */
             dependencies: number[];
+            /** @description whether it may be split between an accelerator and a CPU */
+            divisible: boolean;
+            /** @description node of its data; -1: every node */
+            home: number;
+            /** @description which kernel or job class it is, a row of a measured table */
+            kind: string;
+            /** @description the last task that may depend on it; -1: unknown */
+            last_child: number;
             /** @description MB */
             memory_required: number;
             /** @description amount of work */
             size: number;
             /** @description number of the task in its run, from 0 */
             task_id: number;
+            /** @description devices of one type that it takes */
+            width: number;
         };
         TaskDetail: {
             physics: components["schemas"]["TaskPhysics"];
@@ -1154,24 +1632,38 @@ export interface components {
             next_before: number | null;
             rows: components["schemas"]["ResultRow"][];
         };
-        /** @description What the task takes when one device runs all of it. */
+        /** @description What the task takes on every device type, and the best that it could take. */
         TaskPhysics: {
+            /** @description the Oracle's CPU, if it uses one */
+            best_cpu: string | null;
+            /** @description the Oracle's accelerator, if it uses one */
+            best_device: string | null;
+            /** @description the Oracle's; none: no device can run the task */
+            best_seconds: number | null;
             /** @description the Oracle's */
             best_share: number;
-            cpu_seconds: number;
+            /** @description expected on the fastest CPU type */
+            cpu_seconds: number | null;
+            /** @description that of that accelerator type */
             fits_gpu_memory: boolean;
-            /** @description transfer included, as if it fitted the memory */
-            gpu_seconds: number;
-            /** @description of the computing alone */
-            speedup: number;
+            /** @description expected on the fastest accelerator type */
+            gpu_seconds: number | null;
+            /** @description of that accelerator type */
+            speedup: number | null;
+            /** @description to that accelerator type */
             transfer_seconds: number;
+            types: components["schemas"]["TypeTime"][];
         };
         /** @description Totals of one scheduler after some of its batches, oldest first. */
         Track: {
+            failed: number[];
             tasks: number[];
             total_cost: number[];
             total_energy: number[];
             total_time: number[];
+            total_turnaround: number[];
+            /** @description of all tasks so far */
+            turnaround_p95: number[];
         };
         /** @description A task's features with the Oracle's share and time. */
         TrainingRow: {
@@ -1189,6 +1681,24 @@ export interface components {
             /** @description number of the task in its run, from 0 */
             task_id: number;
         };
+        /** @description What the task takes when devices of one type run all of it, at the node of its data. */
+        TypeTime: {
+            accelerator: boolean;
+            /** @description of that type in the cluster */
+            devices: number;
+            /** @description transfer included, as if it fitted the memory; none: this type cannot run it */
+            expected_seconds: number | null;
+            fits_memory: boolean;
+            /** @description whether the size is within the measured ones; none: the time is a formula's */
+            measured: boolean | null;
+            /** @description with the noise that no scheduler knows; the same as expected without noise */
+            real_seconds: number | null;
+            /** @description of the expected computing alone, over the fastest CPU type; over the slowest type where no CPU can run it */
+            speedup: number | null;
+            /** @description to the device; the time includes it */
+            transfer_seconds: number;
+            type: string;
+        };
         Uniform: {
             high: number;
             /**
@@ -1198,10 +1708,14 @@ export interface components {
             kind: "uniform";
             low: number;
         };
-        /** @description The window ends with the arrival of the scheduler's newest task. */
+        /**
+         * @description The window ends with the arrival of the scheduler's newest task. Its devices are the run's
+         *     meters: a large cluster has one for all devices of a type in a node, or of a type.
+         */
         Utilization: {
+            /** @description of all devices of the cluster */
             average: number;
-            devices: components["schemas"]["Device"][];
+            devices: components["schemas"]["MeterUtilization"][];
             end: number;
             run: string;
             scheduler: string;
@@ -1218,6 +1732,12 @@ export interface components {
             /** @default 1 */
             time: number;
         };
+        WidthShare: {
+            /** @default 1 */
+            weight: number;
+            /** @description devices of one type at once */
+            width: number;
+        };
         Window: {
             first: number;
             /** @description one past the last task */
@@ -1231,10 +1751,11 @@ export interface components {
             ties: (number | null)[][];
         };
         /**
-         * @description Poisson arrivals of tasks from a mix. Fields of `mix` replace those of the preset.
+         * @description Arrivals of tasks from a mix. Fields of `mix` replace those of the preset.
          *
-         *     With the source `submitted` nothing is generated: tasks come from outside, such as from a trace,
-         *     and the mix is only what learners are pre-trained on.
+         *     Where task times are measured, tasks are drawn from the kinds and sizes of the table instead of
+         *     the mix. With the source `submitted` nothing is generated: tasks come from outside, such as from
+         *     a trace, and generated ones are only what learners are pre-trained on.
          */
         Workload: {
             /**
@@ -1244,14 +1765,30 @@ export interface components {
             arrival_rate: number;
             /**
              * @default {
+             *       "kind": "poisson"
+             *     }
+             */
+            arrivals: components["schemas"]["Poisson"] | components["schemas"]["Bursty"] | components["schemas"]["Diurnal"];
+            /**
+             * @default {
              *       "max_parents": 3,
              *       "probability": 0,
              *       "window": 64
              *     }
              */
             dependencies: components["schemas"]["Dependencies"];
+            /**
+             * @description whether tasks may be split between an accelerator and a CPU
+             * @default true
+             */
+            divisible: boolean;
             /** @default [] */
             drift: components["schemas"]["Drift"][];
+            /**
+             * @description of a measured table; left out: all of it equally often
+             * @default []
+             */
+            kinds: components["schemas"]["KindShare"][];
             mix: components["schemas"]["Mix"];
             /** @default hpc */
             preset: string;
@@ -1261,22 +1798,33 @@ export interface components {
              * @enum {string}
              */
             source: "generated" | "submitted";
+            /**
+             * @description left out: one device each
+             * @default []
+             */
+            widths: components["schemas"]["WidthShare"][];
         };
         /** @description A scheduler's totals, averages per task and place in the ranking. */
         ComparisonRow: {
             /** @description dollars */
             avg_cost: number | null;
-            /** @description joules */
+            /** @description joules, of devices that work */
             avg_energy: number | null;
+            /** @description joules, of idle devices: beside avg_energy */
+            avg_idle_energy?: number | null;
+            /** @description mean bounded slowdown: turnaround over the time on the fastest device */
+            avg_slowdown?: number | null;
             /** @description seconds */
             avg_time: number | null;
             /** @description seconds */
-            avg_turnaround?: number | null;
+            avg_turnaround: number | null;
             /** @description seconds */
             avg_wait: number | null;
             /** @description tasks whose status is failed */
             failed: number;
-            /** @description share of the tasks that used a GPU */
+            /** @description share of the tasks that failed */
+            failed_share?: number | null;
+            /** @description share of the tasks that used an accelerator */
             gpu_share: number | null;
             /** @description when the last task finishes, simulated s */
             makespan: number | null;
@@ -1293,6 +1841,12 @@ export interface components {
             total_energy?: number | null;
             /** @description execution time, seconds */
             total_time?: number | null;
+            /** @description median, seconds */
+            turnaround_p50?: number | null;
+            /** @description seconds */
+            turnaround_p95: number | null;
+            /** @description seconds */
+            turnaround_p99?: number | null;
             vs_oracle: number | null;
         };
         /** @description The last message before the gateway closes the connection. */
@@ -1319,13 +1873,19 @@ export interface components {
         LatestResult: {
             /** @description dollars, by the cost model of the run */
             cost: number | null;
+            /** @description number of the CPU that runs the rest; -1: none, or in rotation by task id */
+            cpu: number;
+            /** @description the CPU that ran a part, if any */
+            cpu_name: string | null;
+            /** @description number of that accelerator; -1: there is none */
+            device: number;
+            /** @description the accelerator that ran a part, if any */
+            device_name: string | null;
             /** @description joules */
             energy: number | null;
             /** @description whether the decision was a random exploration */
             explored: boolean;
-            /** @description index of that GPU */
-            gpu: number;
-            /** @description share that the scheduler chose for a GPU, 0 to 1 */
+            /** @description share that the scheduler chose for an accelerator, 0 to 1 */
             gpu_fraction: number | null;
             /** @description of the model that decided; 0: no model */
             model_version: number;
@@ -1377,6 +1937,10 @@ export interface components {
             devices?: {
                 [key: string]: number;
             } | null;
+            /** @description of all devices of each type */
+            types: {
+                [key: string]: number;
+            };
         };
         /** @description Any message of the gateway. */
         ServerMessage: components["schemas"]["Snapshot"] | components["schemas"]["Update"] | components["schemas"]["Notification"] | components["schemas"]["NotificationSummary"] | components["schemas"]["Heartbeat"] | components["schemas"]["ErrorMessage"];
@@ -1398,6 +1962,8 @@ export interface components {
              * @default 0
              */
             left_out: number;
+            /** @description the devices that `utilization` has entries of */
+            meters: components["schemas"]["Meter"][];
             /** @description newest first */
             notifications: components["schemas"]["NotificationSummary"][];
             /** @description tasks per second that all schedulers have processed lately */
@@ -1423,6 +1989,8 @@ export interface components {
              * @constant
              */
             type: "simulation_update";
+            /** @description the device types of the cluster */
+            types: components["schemas"]["DeviceType"][];
             utilization: components["schemas"]["UtilizationNow"];
         };
         /** @description What has changed since the message before. */
@@ -1468,13 +2036,18 @@ export interface components {
             utilization: components["schemas"]["UtilizationNow"];
         };
         /**
-         * @description The mean over all schedulers, also of each device (`cpu_0`, `gpu_0`, ...: a
-         *     DeviceUtilization); and each scheduler whose utilisation has changed.
+         * @description The mean over all schedulers, also of each meter (`cpu_0`, `gpu_0`, ...: a
+         *     DeviceUtilization, left out of a large message); and each scheduler whose utilisation has
+         *     changed.
          */
         UtilizationNow: {
             average_utilization: number;
             schedulers: {
                 [key: string]: components["schemas"]["SchedulerUtilization"];
+            };
+            /** @description of all devices of each type */
+            types: {
+                [key: string]: number;
             };
         } & {
             [key: string]: unknown;
@@ -1502,15 +2075,19 @@ export type Agent = components['schemas']['Agent'];
 export type Analysis = components['schemas']['Analysis'];
 export type Bimodal = components['schemas']['Bimodal'];
 export type BulkAccepted = components['schemas']['BulkAccepted'];
+export type Bursty = components['schemas']['Bursty'];
 export type Cell = components['schemas']['Cell'];
 export type Cluster = components['schemas']['Cluster'];
 export type ComparativeRow = components['schemas']['ComparativeRow'];
 export type Component = components['schemas']['Component'];
 export type Config = components['schemas']['Config'];
 export type Correlation = components['schemas']['Correlation'];
+export type Curve = components['schemas']['Curve'];
 export type Deleted = components['schemas']['Deleted'];
 export type Dependencies = components['schemas']['Dependencies'];
 export type Device = components['schemas']['Device'];
+export type DeviceType = components['schemas']['DeviceType'];
+export type Diurnal = components['schemas']['Diurnal'];
 export type Drift = components['schemas']['Drift'];
 export type EventPage = components['schemas']['EventPage'];
 export type ExplainedRow = components['schemas']['ExplainedRow'];
@@ -1518,6 +2095,7 @@ export type Forest = components['schemas']['Forest'];
 export type Health = components['schemas']['Health'];
 export type Heatmap = components['schemas']['Heatmap'];
 export type Histogram = components['schemas']['Histogram'];
+export type KindShare = components['schemas']['KindShare'];
 export type Learning = components['schemas']['Learning'];
 export type LetterDetail = components['schemas']['LetterDetail'];
 export type LetterPage = components['schemas']['LetterPage'];
@@ -1525,11 +2103,17 @@ export type LetterRow = components['schemas']['LetterRow'];
 export type LogNormal = components['schemas']['LogNormal'];
 export type Manifest = components['schemas']['Manifest'];
 export type Memory = components['schemas']['Memory'];
+export type Meter = components['schemas']['Meter'];
+export type MeterUtilization = components['schemas']['MeterUtilization'];
 export type Mix = components['schemas']['Mix'];
+export type Network = components['schemas']['Network'];
+export type Node = components['schemas']['Node'];
 export type Oracle = components['schemas']['Oracle'];
 export type Pareto = components['schemas']['Pareto'];
 export type Physics = components['schemas']['Physics'];
+export type Platform = components['schemas']['Platform'];
 export type Point = components['schemas']['Point'];
+export type Poisson = components['schemas']['Poisson'];
 export type Preset = components['schemas']['Preset'];
 export type Problem = components['schemas']['Problem'];
 export type Progress = components['schemas']['Progress'];
@@ -1559,9 +2143,11 @@ export type TaskPage = components['schemas']['TaskPage'];
 export type TaskPhysics = components['schemas']['TaskPhysics'];
 export type Track = components['schemas']['Track'];
 export type TrainingRow = components['schemas']['TrainingRow'];
+export type TypeTime = components['schemas']['TypeTime'];
 export type Uniform = components['schemas']['Uniform'];
 export type Utilization = components['schemas']['Utilization'];
 export type Weights = components['schemas']['Weights'];
+export type WidthShare = components['schemas']['WidthShare'];
 export type Window = components['schemas']['Window'];
 export type Wins = components['schemas']['Wins'];
 export type Workload = components['schemas']['Workload'];

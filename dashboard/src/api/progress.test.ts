@@ -1,13 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { track } from "../live/samples";
 import { totalAt, totalPoints } from "./progress";
-import type { Track } from "./types";
-
-function series(tasks: number[], time: number[]): Track {
-  return { tasks, total_time: time, total_energy: time.map((t) => t * 30), total_cost: time };
-}
 
 describe("a cumulative total", () => {
-  const points = series([10, 20, 40], [5, 7, 17]);
+  const points = track([10, 20, 40], [5, 7, 17]);
 
   it("is interpolated between its points", () => {
     expect(totalAt(points, "time", 20)).toBe(7);
@@ -22,7 +18,7 @@ describe("a cumulative total", () => {
       [20, 7],
       [40, 17],
     ]);
-    expect(totalPoints(series([], []), "time")).toEqual([]);
+    expect(totalPoints(track([], []), "time")).toEqual([]);
   });
 
   it("starts at 0 and is unknown after its last point", () => {

@@ -1,7 +1,7 @@
 /** The cumulative totals of a scheduler over the tasks of a run. */
 import type { Track } from "./types";
 
-export type Metric = "time" | "energy" | "cost";
+export type Metric = "time" | "turnaround" | "energy" | "cost";
 
 export function totals(series: Track, metric: Metric): number[] {
   return series[`total_${metric}`];

@@ -2,7 +2,7 @@
 import { useMemo } from "react";
 import { useStore } from "zustand";
 import { useShallow } from "zustand/shallow";
-import type { ComparisonRow } from "../api/types";
+import type { ComparisonRow, DeviceType } from "../api/types";
 import { Feed, type Link } from "./feed";
 import type { LiveState } from "./state";
 
@@ -24,6 +24,11 @@ export function useRun(): string | null {
 /** The schedulers of the run, in the order of its spec. */
 export function useSchedulers(): string[] {
   return useLive(useShallow((state) => state.spec?.schedulers ?? Object.keys(state.comparison)));
+}
+
+/** The device types of the run's cluster. */
+export function useDeviceTypes(): DeviceType[] {
+  return useLive((state) => state.types);
 }
 
 /** Every scheduler's row, in the order of the run's spec. */

@@ -1,5 +1,5 @@
 /** Messages for tests. */
-import type { ComparisonRow, Notification, RunSpec, Snapshot, Update } from "../api/types";
+import type { ComparisonRow, Notification, RunSpec, Snapshot, Track, Update } from "../api/types";
 
 export function row(name: string, change: Partial<ComparisonRow> = {}): ComparisonRow {
   return {
@@ -11,6 +11,7 @@ export function row(name: string, change: Partial<ComparisonRow> = {}): Comparis
     avg_cost: 0.00002,
     avg_wait: 0,
     avg_turnaround: 1,
+    turnaround_p95: 2,
     total_time: 10,
     total_energy: 300,
     total_cost: 0.0002,
@@ -36,7 +37,7 @@ export function update(change: Partial<Update> = {}): Update {
     task: null,
     latest_results: {},
     comparison: [],
-    utilization: { average_utilization: 0.5, schedulers: {} },
+    utilization: { average_utilization: 0.5, types: {}, schedulers: {} },
     rate: 20,
     tasks_sent: 10,
     tasks_processed: 10,
@@ -49,9 +50,22 @@ export function update(change: Partial<Update> = {}): Update {
 
 export function snapshot(change: Partial<Snapshot> = {}): Snapshot {
   const spec = { schedulers: [] as string[] } as RunSpec;
-  return { ...update({ sequence: 1 }), snapshot: true, spec, notifications: [], ...change };
+  return { ...update({ sequence: 1 }), snapshot: true, spec, meters: [], types: [], notifications: [], ...change };
 }
 
 export function notification(at: number, message = `event ${at}`): Notification {
   return { type: "notification", at, kind: "run", service: "gateway", run: "r1", message };
+}
+
+/** Totals after some tasks: 30 W, and no waiting. */
+export function track(tasks: number[], time: number[]): Track {
+  return {
+    tasks,
+    total_time: time,
+    total_turnaround: time,
+    turnaround_p95: time,
+    total_energy: time.map((seconds) => seconds * 30),
+    total_cost: time,
+    failed: tasks.map(() => 0),
+  };
 }

@@ -1,6 +1,7 @@
 /** The current state of the watched run, and how each message changes it. Pure functions. */
 import type {
   ComparisonRow,
+  DeviceType,
   LatestResult,
   LatestTask,
   Notification,
@@ -19,6 +20,8 @@ export interface LiveState {
   run: string | null;
   state: RunState | null;
   spec: RunSpec | null;
+  /** The device types of the cluster. */
+  types: DeviceType[];
   at: number;
   sequence: number | null;
   task: LatestTask | null;
@@ -40,6 +43,7 @@ export const EMPTY: LiveState = {
   run: null,
   state: null,
   spec: null,
+  types: [],
   at: 0,
   sequence: null,
   task: null,
@@ -80,6 +84,7 @@ function withSnapshot(state: LiveState, update: Snapshot): LiveState {
     utilization: update.utilization.schedulers,
     latestResults: update.latest_results,
     spec: update.spec,
+    types: update.types,
     notifications: merged(known, update.notifications),
     gap: false,
     problem: null,

@@ -1,6 +1,7 @@
 export { Badge, type Tone } from "./Badge";
 export { Button } from "./Button";
 export { axis, Chart, type ChartOption, escapeHtml, TOOLTIP_ROW, tooltip } from "./Chart";
+export { FailedBadge, failedColumn } from "./Failed";
 export { Grid, type Layout } from "./Grid";
 export { Link, taskColumn } from "./Link";
 export { Matrix, type MatrixCell } from "./Matrix";

@@ -9,7 +9,7 @@ import { toast } from "../ui";
 import { openView } from "../url";
 import { ClusterFields, LearningFields } from "./newrun/ClusterFields";
 import { DraftContext } from "./newrun/DraftContext";
-import { type Draft, fromJson, toJson, withPreset, withValue } from "./newrun/draft";
+import { type Draft, fromJson, toJson, withPlatform, withPreset, withValue } from "./newrun/draft";
 import { FORM_PATHS } from "./newrun/paths";
 import { sortProblems } from "./newrun/problems";
 import { RunFields, WorkloadFields } from "./newrun/RunFields";
@@ -57,6 +57,7 @@ export default function NewRun() {
         problems: sorted.fields,
         set: (path, value) => change(withValue(draft, path, value)),
         setPreset: (preset) => change(withPreset(draft, preset)),
+        setPlatform: (before, next) => change(withPlatform(draft, before, next)),
       }}
     >
       <h2 className="pb-3 text-lg font-semibold tracking-tight">New run</h2>

@@ -1,21 +1,39 @@
 import { useMemo } from "react";
-import { dollars, joules, modelVersion, overOracle, percent, ratio, seconds } from "../format";
+import { useRunPolled } from "../api/runs";
+import type { RunDetail } from "../api/types";
+import { dollars, joules, modelVersion, number, overBound, overOracle, percent, ratio, seconds } from "../format";
 import { type ComparisonRow, useComparison } from "../live";
 import { ORACLE } from "../schedulers";
 import { usePalette } from "../theme";
-import { type Column, numberColumn, SchedulerName, schedulerColumn, Table, Widget } from "../ui";
+import {
+  type Column,
+  FailedBadge,
+  failedColumn,
+  numberColumn,
+  SchedulerName,
+  schedulerColumn,
+  Table,
+  Widget,
+} from "../ui";
 import type { ArenaWidget } from "./layout";
 
 export const comparison: ArenaWidget = {
   id: "comparison",
-  title: "Comparison",
-  caption: "Average execution time per task, fastest first. The vertical line is the Oracle: the best possible time.",
+  title: "Comparison by execution time",
+  caption:
+    "Average execution time per task, without waiting, fastest first. The vertical line is the Oracle: the best possible time.",
   component: Comparison,
   sizes: { wall: [5, 11], wide: [5, 11], medium: [6, 10] },
 };
 
-const COLUMNS: Column<ComparisonRow>[] = [
+interface Row extends ComparisonRow {
+  /** Makespan over the bound; null until the run is complete. */
+  vs_bound: number | null;
+}
+
+const COLUMNS: Column<Row>[] = [
   schedulerColumn((row) => row.name),
+  failedColumn(),
   numberColumn("avg_time", "Avg time", seconds),
   numberColumn(
     "vs_oracle",
@@ -27,13 +45,15 @@ const COLUMNS: Column<ComparisonRow>[] = [
   numberColumn("avg_cost", "Avg cost", dollars),
   numberColumn("avg_wait", "Avg wait", seconds, "Time in the queues of its cluster"),
   numberColumn("avg_turnaround", "Avg turnaround", seconds, "Wait and execution"),
+  numberColumn("turnaround_p95", "p95 turnaround", seconds, "95 % of the tasks were not slower"),
+  numberColumn("avg_slowdown", "Slowdown", number, "Mean turnaround over the time on the fastest device"),
   numberColumn("makespan", "Makespan", seconds, "Simulated time at which the last task ended"),
-  numberColumn("gpu_share", "On GPU", percent, "Share of tasks that used a GPU"),
+  numberColumn("vs_bound", "Makespan / bound", overBound, "1×: no schedule is shorter. Known when the run is complete"),
+  numberColumn("gpu_share", "Accelerated", percent, "Share of tasks that used an accelerator"),
   numberColumn("total_time", "Total time", seconds),
   numberColumn("total_energy", "Total energy", joules),
   numberColumn("total_cost", "Total cost", dollars),
   numberColumn("tasks", "Tasks"),
-  numberColumn("failed", "Failed"),
   numberColumn("model_version", "Model", modelVersion),
 ];
 
@@ -45,6 +65,7 @@ export function fastestFirst(rows: ComparisonRow[]): ComparisonRow[] {
 
 export function Comparison() {
   const rows = useComparison();
+  const bound = useRunPolled<RunDetail>("").data?.bound ?? null;
   return (
     <Widget
       {...comparison}
@@ -53,7 +74,7 @@ export function Comparison() {
         <Table
           caption="Totals and averages of every scheduler"
           columns={COLUMNS}
-          rows={rows}
+          rows={rows.map((row) => ({ ...row, vs_bound: ratio(row.makespan, bound) }))}
           rowKey={(row) => row.name}
           rowAttributes={(row) => ({ "data-scheduler": row.name })}
           sort={{ key: "avg_time", descending: false }}
@@ -115,8 +136,9 @@ function Bar({ row, place, bars, width, oracle, note }: BarProps) {
       data-scheduler={row.name}
       data-place={place + 1}
     >
-      <span className="w-24 shrink-0 truncate text-[0.8125rem]">
+      <span className="flex w-24 shrink-0 flex-col items-start text-[0.8125rem]">
         <SchedulerName name={row.name} />
+        <FailedBadge failed={row.failed} tasks={row.tasks} />
       </span>
       <span className="relative h-[46%] max-h-6 min-w-0 flex-1 rounded-full bg-sunken">
         <span

@@ -9,7 +9,7 @@ export const correlation: ArenaWidget = {
   id: "correlation",
   title: "Correlation",
   caption:
-    "Over the newest tasks, −1 to 1. With a good policy the GPU share rises with intensity and falls with memory.",
+    "Over the newest tasks, −1 to 1. With a good policy the accelerators' share rises with intensity and falls with memory.",
   component: Correlation,
   sizes: { wall: [4, 13], wide: [4, 9], medium: [3, 9] },
 };
@@ -21,7 +21,7 @@ const NAMES: Record<string, string> = {
   time: "Time",
   energy: "Energy",
   cost: "Cost",
-  gpu_fraction: "GPU share",
+  gpu_fraction: "Accelerated",
 };
 
 export function Correlation({ fixed = false }: { fixed?: boolean }) {

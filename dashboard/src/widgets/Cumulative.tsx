@@ -11,6 +11,7 @@ import {
   type ChartOption,
   type Column,
   escapeHtml,
+  failedColumn,
   numberColumn,
   SchedulerName,
   Select,
@@ -51,6 +52,12 @@ const MEASURES: Record<string, Measure> = {
     metric: "time",
     show: seconds,
     aboveOracle: true,
+  },
+  total_turnaround: {
+    label: "Turnaround",
+    title: "Cumulative turnaround",
+    metric: "turnaround",
+    show: seconds,
   },
   total_energy: { label: "Energy", title: "Cumulative energy", metric: "energy", show: joules },
   total_cost: { label: "Cost", title: "Cumulative cost", metric: "cost", show: dollars },
@@ -119,7 +126,7 @@ function curvesOf(progress: Progress, names: string[], measure: Measure): Curve[
     const series = progress.schedulers[name];
     if (!series?.tasks.length) return [];
     const points = pointsOf(series, measure.metric, oracle);
-    return [{ name, points, last: points.at(-1)?.[1] ?? 0 }];
+    return [{ name, points: [[0, 0], ...points], last: points.at(-1)?.[1] ?? 0 }];
   });
 }
 
@@ -205,16 +212,22 @@ interface TotalsRow {
   name: string;
   tasks: number;
   total_time: number;
+  total_turnaround: number;
+  turnaround_p95: number;
   total_energy: number;
   total_cost: number;
+  failed: number;
 }
 
 const COLUMNS: Column<TotalsRow>[] = [
   schedulerColumn((row) => row.name),
   numberColumn("tasks", "Tasks"),
   numberColumn("total_time", "Time", seconds),
+  numberColumn("total_turnaround", "Turnaround", seconds, "Wait and execution"),
+  numberColumn("turnaround_p95", "p95 turnaround", seconds, "95 % of the tasks were not slower"),
   numberColumn("total_energy", "Energy", joules),
   numberColumn("total_cost", "Cost", dollars),
+  failedColumn(),
 ];
 
 function Totals({ progress, names }: { progress: Progress; names: string[] }) {
@@ -228,8 +241,11 @@ function Totals({ progress, names }: { progress: Progress; names: string[] }) {
         name,
         tasks: at(series.tasks),
         total_time: at(series.total_time),
+        total_turnaround: at(series.total_turnaround),
+        turnaround_p95: at(series.turnaround_p95),
         total_energy: at(series.total_energy),
         total_cost: at(series.total_cost),
+        failed: at(series.failed),
       },
     ];
   });

@@ -1,7 +1,8 @@
 import { useMemo } from "react";
 import { ACTIVE_MS, useRunPolled } from "../api/runs";
 import type { Utilization } from "../api/types";
-import { percent, seconds } from "../format";
+import { deviceShade } from "../devices";
+import { count, number, percent, seconds } from "../format";
 import { labelOf } from "../schedulers";
 import { type Palette, usePalette } from "../theme";
 import {
@@ -11,45 +12,52 @@ import {
   type Column,
   escapeHtml,
   numberColumn,
+  Select,
   Table,
   TOOLTIP_ROW,
   tooltip,
   Widget,
 } from "../ui";
+import { setParameters, useParameter } from "../url";
 import type { ArenaWidget } from "./layout";
+import { type Group, type GroupBy, groupsOf, MOST_AREAS } from "./meters";
 import { SchedulerSelect } from "./SchedulerSelect";
 import { useProgress, useSelectedScheduler } from "./selection";
+import { useTypeColours } from "./typeColours";
 
 export const deviceUtilization: ArenaWidget = {
   id: "utilization",
   title: "Device utilisation",
   caption:
-    "Busy devices over the last 60 simulated seconds, stacked. Best: GPUs equally busy, and none busy all the time.",
+    "Busy devices over the last 60 simulated seconds, stacked. Best: equal devices equally busy, and none busy all the time.",
   component: DeviceUtilization,
   sizes: { wall: [4, 11], wide: [4, 9], medium: [3, 9] },
 };
 
-type Device = Utilization["devices"][number];
+const STRIP_CAPTION =
+  "Busy share over the last 60 simulated seconds, one row each. Best: equal devices equally busy, and none busy all the time.";
 
-const COLUMNS: Column<Device>[] = [
-  { key: "name", header: "Device", value: (row) => row.name, show: (row) => deviceLabel(row.name) },
+const GROUPINGS: { value: GroupBy; label: string }[] = [
+  { value: "type", label: "By type" },
+  { value: "node", label: "By node" },
+  { value: "device", label: "By device" },
+];
+
+/** Height of a row of the heat strip in pixels, and of its axis. */
+const ROW = 4;
+const AXIS = 48;
+
+const COLUMNS: Column<Group>[] = [
+  { key: "name", header: "Device", value: (row) => row.label },
+  numberColumn("devices", "Devices"),
   numberColumn("utilization", "Busy", percent),
 ];
 
-export function deviceLabel(name: string): string {
-  return name.replace("_", " ").replace(/^[a-z]+/, (kind) => kind.toUpperCase());
-}
-
-/** Shades of one colour for GPUs, of another for CPUs. */
-export function deviceColour(name: string, palette: Palette): string {
-  const at = Number(name.split("_")[1] ?? 0);
-  const base = name.startsWith("gpu") ? palette.gpu : palette.cpu;
-  return shade(base, 1 - (at % 4) * 0.2);
-}
-
-function shade(hex: string, strength: number): string {
-  const parts = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
-  return `rgba(${parts.join(", ")}, ${strength.toFixed(2)})`;
+/** Single devices while there are few; types otherwise. */
+function useGroupBy(meters: number): GroupBy {
+  const selected = useParameter("devices");
+  if (meters <= MOST_AREAS) return "device";
+  return GROUPINGS.find(({ value }) => value === selected)?.value ?? "type";
 }
 
 export function DeviceUtilization({ fixed = false }: { fixed?: boolean }) {
@@ -58,16 +66,19 @@ export function DeviceUtilization({ fixed = false }: { fixed?: boolean }) {
   const stored = useProgress().data;
   const ready = scheduler !== null && (stored?.schedulers[scheduler]?.tasks.length ?? 0) > 0;
   const source = useRunPolled<Utilization>("/utilization", { scheduler, seconds: 60 }, ACTIVE_MS, ready);
-  const palette = usePalette();
   const { data } = source;
-  const option = useMemo(() => (data ? areas(data, palette) : {}), [data, palette]);
+  const by = useGroupBy(data?.devices.length ?? 0);
+  const groups = useMemo(() => (data ? groupsOf(data.devices, by) : []), [data, by]);
+  const strip = groups.length > MOST_AREAS;
   return (
     <Widget
       {...deviceUtilization}
       title={fixed && data ? `Device utilisation: ${labelOf(data.scheduler)}` : deviceUtilization.title}
+      caption={strip ? STRIP_CAPTION : deviceUtilization.caption}
       source={source}
       loading={stored === null}
       empty={ready ? undefined : "No task has run yet."}
+      scroll={strip}
       actions={
         <>
           {data && (
@@ -75,95 +86,190 @@ export function DeviceUtilization({ fixed = false }: { fixed?: boolean }) {
               {percent(data.average)}
             </span>
           )}
+          {data && data.devices.length > MOST_AREAS && (
+            <Select
+              label="Group devices"
+              data-testid="utilization-by"
+              value={by}
+              choices={GROUPINGS}
+              onChoose={(devices) => setParameters({ devices })}
+            />
+          )}
           {!fixed && <SchedulerSelect />}
         </>
       }
       table={
-        data ? (
-          <Table
-            caption="Share of time each device was busy"
-            columns={COLUMNS}
-            rows={data.devices}
-            rowKey={(row) => row.name}
-            rowAttributes={(row) => ({ "data-device": row.name })}
-          />
-        ) : undefined
+        <Table
+          caption="Share of time that devices were busy"
+          columns={COLUMNS}
+          rows={groups}
+          rowKey={(row) => row.key}
+          rowAttributes={(row) => ({ "data-device": row.key })}
+        />
       }
     >
-      <Chart
-        option={option}
-        label={
-          data
-            ? `Devices of ${labelOf(data.scheduler)} were busy ${percent(data.average)} of the last minute`
-            : "Utilisation"
-        }
-      />
+      {data && (strip ? <HeatStrip use={data} groups={groups} /> : <Areas use={data} groups={groups} />)}
     </Widget>
   );
 }
 
-function peak(use: Utilization): number {
-  const sums = (use.devices[0]?.busy ?? []).map((_, at) =>
-    use.devices.reduce((sum, device) => sum + (device.busy[at] ?? 0), 0),
+interface ChartProps {
+  use: Utilization;
+  groups: Group[];
+}
+
+function labelFor(use: Utilization): string {
+  return `Devices of ${labelOf(use.scheduler)} were busy ${percent(use.average)} of the last minute`;
+}
+
+function Areas({ use, groups }: ChartProps) {
+  const palette = usePalette();
+  const colour = useTypeColours();
+  const option = useMemo(() => areas(use, groups, colour, palette), [use, groups, colour, palette]);
+  return <Chart option={option} label={labelFor(use)} />;
+}
+
+function HeatStrip({ use, groups }: ChartProps) {
+  const palette = usePalette();
+  const option = useMemo(() => strip(use, groups, palette), [use, groups, palette]);
+  return (
+    <div className="h-full" style={{ minHeight: groups.length * ROW + AXIS }} data-testid="heat-strip">
+      <Chart option={option} label={`${labelFor(use)}; one row for each of ${groups.length}`} />
+    </div>
+  );
+}
+
+function peak(groups: Group[]): number {
+  const sums = (groups[0]?.busy ?? []).map((_, at) =>
+    groups.reduce((sum, group) => sum + (group.busy[at] ?? 0) * group.devices, 0),
   );
   return Math.max(0, ...sums);
 }
 
-function areas(use: Utilization, palette: Palette): ChartOption {
-  const now = use.end;
+/** The middle of a step, in seconds before the end of the window. */
+function middleOf(use: Utilization, step: number): number {
+  return use.start + (step + 0.5) * use.step - use.end;
+}
+
+function secondsBefore(value: number): string {
+  return value === 0 ? "now" : `${number(value, 2)} s`;
+}
+
+function areas(use: Utilization, groups: Group[], colour: (type: string) => string, palette: Palette): ChartOption {
   return {
     grid: { left: 8, right: 12, top: 26, bottom: 4, containLabel: true },
     legend: {
+      type: "scroll",
       top: 0,
       left: 4,
       icon: "roundRect",
       itemWidth: 10,
       itemHeight: 10,
       itemGap: 12,
+      pageTextStyle: { color: palette.muted },
       textStyle: { color: palette.muted, fontSize: palette.small },
     },
     tooltip: {
       ...tooltip(palette),
       trigger: "axis",
       formatter: (points: unknown) => {
-        const all = points as { seriesName: string; color: string; value: [number, number] }[];
-        const at = all[0]?.value[0] ?? 0;
-        const rows = all.map(
-          (point) =>
-            `<div style="${TOOLTIP_ROW}"><span style="color:${point.color}">${escapeHtml(point.seriesName)}</span><b>${percent(point.value[1])}</b></div>`,
-        );
-        return `<div>${seconds(-at)} before now</div>${rows.join("")}`;
+        const all = points as { seriesIndex: number; color: string; dataIndex: number; value: [number, number] }[];
+        const rows = all.map((point) => describe(groups[point.seriesIndex], point.dataIndex, point.color));
+        return `<div>${seconds(-(all[0]?.value[0] ?? 0))} before now</div>${rows.join("")}`;
       },
     },
     xAxis: {
       ...axis(palette),
       type: "value",
-      min: use.start - now,
+      min: use.start - use.end,
       max: 0,
       splitLine: { show: false },
-      axisLabel: { ...axis(palette).axisLabel, formatter: (value: number) => (value === 0 ? "now" : `${value} s`) },
+      axisLabel: { ...axis(palette).axisLabel, formatter: secondsBefore },
     },
     yAxis: {
       ...axis(palette),
       type: "value",
       min: 0,
       // Not the number of devices: an almost idle cluster has to stay readable.
-      max: Math.max(1, Math.ceil(peak(use))),
+      max: Math.max(1, Math.ceil(peak(groups))),
       minInterval: 1,
       axisLabel: { ...axis(palette).axisLabel, formatter: (value: number) => `${value}` },
     },
-    series: use.devices.map((device) => ({
-      id: device.name,
-      name: deviceLabel(device.name),
+    series: groups.map((group) => ({
+      id: group.key,
+      name: group.label,
       type: "line" as const,
       stack: "devices",
       step: "middle" as const,
       symbol: "none",
-      color: deviceColour(device.name, palette),
+      color: deviceShade(colour(group.type), group.position),
       lineStyle: { width: 0 },
       areaStyle: { opacity: 0.85 },
       emphasis: { disabled: true },
-      data: device.busy.map((share, at) => [use.start + (at + 0.5) * use.step - now, share]),
+      data: group.busy.map((share, at) => [middleOf(use, at), share * group.devices]),
     })),
+  };
+}
+
+function describe(group: Group | undefined, step: number, colour: string): string {
+  if (!group) return "";
+  const share = percent(group.busy[step]);
+  const text = group.devices > 1 ? `${share} of ${count(group.devices)}` : share;
+  return `<div style="${TOOLTIP_ROW}"><span style="color:${colour}">${escapeHtml(group.label)}</span><b>${text}</b></div>`;
+}
+
+/** Rows between two labels: some twenty labels fit into the widget, and every fourth row of a longer strip. */
+function labelInterval(rows: number): number {
+  return Math.min(3, Math.ceil(rows / 18) - 1);
+}
+
+function strip(use: Utilization, groups: Group[], palette: Palette): ChartOption {
+  const steps = groups[0]?.busy.length ?? 0;
+  const times = Array.from({ length: steps }, (_, at) => middleOf(use, at));
+  return {
+    grid: { left: 8, right: 12, top: 24, bottom: 4, containLabel: true },
+    tooltip: {
+      ...tooltip(palette),
+      formatter: (point: unknown) => {
+        const [step = 0, row = 0] = (point as { data: number[] }).data;
+        const when = `<div>${seconds(-(times[step] ?? 0))} before now</div>`;
+        return `${when}${describe(groups[row], step, palette.ink)}`;
+      },
+    },
+    visualMap: {
+      min: 0,
+      max: 1,
+      calculable: false,
+      orient: "horizontal",
+      top: 0,
+      right: 8,
+      itemHeight: 70,
+      itemWidth: 8,
+      text: ["busy", "idle"],
+      textStyle: { color: palette.muted, fontSize: palette.small },
+      inRange: { color: [palette.theme === "dark" ? "#1b2438" : "#e3e8f2", palette.accent] },
+    },
+    xAxis: {
+      ...axis(palette),
+      type: "category",
+      data: times.map((time) => secondsBefore(time)),
+      axisLabel: { ...axis(palette).axisLabel, interval: Math.max(0, Math.floor(steps / 4) - 1) },
+    },
+    yAxis: {
+      ...axis(palette),
+      type: "category",
+      inverse: true,
+      data: groups.map((group) => group.label),
+      axisLabel: { ...axis(palette).axisLabel, interval: labelInterval(groups.length) },
+    },
+    series: [
+      {
+        id: "strip",
+        type: "heatmap",
+        data: groups.flatMap((group, row) => group.busy.map((share, step) => [step, row, share])),
+        itemStyle: { borderColor: palette.surface, borderWidth: groups.length > 60 ? 0 : 0.5 },
+        emphasis: { disabled: true },
+      },
+    ],
   };
 }

@@ -1,3 +1,4 @@
+import { devicesLabel } from "../devices";
 import { count, megabytes, number, percent, seconds } from "../format";
 import { type LatestResult, useLive, useSchedulers } from "../live";
 import { Link, SchedulerName } from "../ui";
@@ -36,7 +37,7 @@ export function LatestTask() {
 function Result({ name, result, fastest }: { name: string; result: LatestResult; fastest: boolean }) {
   const share = result.gpu_fraction ?? 0;
   return (
-    <li className="w-27 shrink-0 text-xs" title={`${percent(share)} on ${share > 0 ? `GPU ${result.gpu}` : "the CPU"}`}>
+    <li className="w-27 shrink-0 text-xs" title={`${devicesLabel(result)}; ${percent(share)} sent to an accelerator`}>
       <SchedulerName name={name} />
       <span className="mt-1 flex items-center gap-2">
         <span aria-hidden className="h-1 flex-1 overflow-hidden rounded-full bg-cpu/60">

@@ -2,7 +2,17 @@ import { useMemo } from "react";
 import type { Weights } from "../api/types";
 import { dollars, joules, percent, score, seconds } from "../format";
 import { type ComparisonRow, useComparison } from "../live";
-import { Badge, type Column, numberColumn, SchedulerName, schedulerColumn, Table, Widget } from "../ui";
+import {
+  Badge,
+  type Column,
+  FailedBadge,
+  failedColumn,
+  numberColumn,
+  SchedulerName,
+  schedulerColumn,
+  Table,
+  Widget,
+} from "../ui";
 import { MEASURES, useWeights } from "../weights";
 import type { ArenaWidget } from "./layout";
 
@@ -28,6 +38,9 @@ const COLUMNS: Column<ComparisonRow>[] = [
   numberColumn("avg_time", "Avg time", seconds),
   numberColumn("avg_energy", "Avg energy", joules),
   numberColumn("avg_cost", "Avg cost", dollars),
+  numberColumn("avg_turnaround", "Avg turnaround", seconds, "Wait and execution"),
+  numberColumn("turnaround_p95", "p95 turnaround", seconds, "95 % of the tasks were not slower"),
+  failedColumn(),
   { key: "pareto", header: "Pareto", value: (row) => (row.pareto ? "yes" : "no") },
 ];
 
@@ -62,6 +75,7 @@ export function Ranking() {
             <span className="min-w-0 flex-1 truncate">
               <SchedulerName name={row.name} />
             </span>
+            <FailedBadge failed={row.failed} tasks={row.tasks} />
             {row.pareto && (
               <Badge
                 tone="good"

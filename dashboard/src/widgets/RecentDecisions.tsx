@@ -1,6 +1,7 @@
 import { ChevronLeft, ChevronsRight } from "lucide-react";
 import { useRunPolled } from "../api/runs";
 import type { TaskPage, TaskRow } from "../api/types";
+import { devicesLabel } from "../devices";
 import { dollars, joules, megabytes, modelVersion, number, overOracle, percent, seconds } from "../format";
 import { useSchedulers } from "../live";
 import { labelOf } from "../schedulers";
@@ -27,14 +28,17 @@ const COLUMNS: Column<TaskRow>[] = [
   SCHEDULER,
   {
     key: "gpu_fraction",
-    header: "On GPU",
+    header: "Accelerated",
     numeric: true,
     value: (row) => row.gpu_fraction,
     show: (row) => <GpuShare row={row} />,
+    hint: "Share sent to an accelerator",
   },
+  { key: "device", header: "Devices", value: devicesLabel },
   numberColumn("actual_time", "Time", seconds),
   numberColumn("vs_oracle", "vs Oracle", overOracle),
   numberColumn("wait", "Wait", seconds),
+  numberColumn("turnaround", "Turnaround", seconds, "From arrival to the end"),
   numberColumn("energy_consumption", "Energy", joules),
   numberColumn("execution_cost", "Cost", dollars),
   numberColumn("size", "Size", number),
@@ -45,9 +49,8 @@ const COLUMNS: Column<TaskRow>[] = [
 ];
 
 function GpuShare({ row }: { row: TaskRow }) {
-  const where = row.gpu_fraction > 0 && row.gpu >= 0 ? `GPU ${row.gpu}` : "CPU";
   return (
-    <span title={`${percent(row.gpu_fraction)} on ${where}`}>
+    <span title={`${percent(row.gpu_fraction)} sent to an accelerator`}>
       <span className="mr-2 inline-block h-1.5 w-10 overflow-hidden rounded-full bg-cpu/60 align-middle">
         <span className="block h-full bg-gpu" style={{ width: `${row.gpu_fraction * 100}%` }} />
       </span>

@@ -1,18 +1,33 @@
 import { useMemo } from "react";
 import type { Analysis } from "../api/types";
+import { typeLabel } from "../devices";
 import { count, megabytes, number, percent, shortCount } from "../format";
 import { type Palette, usePalette } from "../theme";
-import { axis, Chart, type ChartOption, type Column, numberColumn, Table, taskColumn, tooltip, Widget } from "../ui";
+import {
+  axis,
+  Badge,
+  Chart,
+  type ChartOption,
+  type Column,
+  escapeHtml,
+  numberColumn,
+  Table,
+  taskColumn,
+  tooltip,
+  Widget,
+} from "../ui";
 import { openView } from "../url";
 import type { ArenaWidget } from "./layout";
 import { noTasksYet, useAnalysis } from "./selection";
+import { useTypeColours } from "./typeColours";
 
 type Dot = Analysis["scatter"][number];
 
 export const scatter: ArenaWidget = {
   id: "scatter",
   title: "Workload",
-  caption: "Each dot is a task: size, intensity, memory (area) and device (colour). Click a dot for its details.",
+  caption:
+    "Each dot is a task: size, intensity, memory (area) and device type (colour); failed ones are diamonds. Click one for its details.",
   component: Scatter,
   sizes: { wall: [4, 10], wide: [4, 9], medium: [3, 9] },
 };
@@ -22,14 +37,28 @@ const COLUMNS: Column<Dot>[] = [
   numberColumn("size", "Size", number),
   numberColumn("compute_intensity", "Intensity", number),
   numberColumn("memory_required", "Memory", megabytes),
-  numberColumn("gpu_fraction", "On GPU", percent),
+  { key: "type", header: "Device type", value: (dot) => dot.type, show: (dot) => typeLabel(dot.type) },
+  numberColumn("gpu_fraction", "Accelerated", percent, "Share sent to an accelerator"),
+  {
+    key: "failed",
+    header: "Status",
+    value: (dot) => (dot.failed ? "failed" : "ok"),
+    show: (dot) => (dot.failed ? <Badge tone="bad">failed</Badge> : "ok"),
+  },
 ];
+
+const NO_TYPES: string[] = [];
 
 export function Scatter() {
   const source = useAnalysis();
   const palette = usePalette();
   const { data } = source;
-  const option = useMemo(() => (data ? dots(data.scatter, palette) : {}), [data, palette]);
+  const types = data?.types ?? NO_TYPES;
+  const colour = useTypeColours(types);
+  const option = useMemo(
+    () => (data ? dots(data.scatter, types, colour, palette) : {}),
+    [data, types, colour, palette],
+  );
   return (
     <Widget
       {...scatter}
@@ -49,20 +78,44 @@ export function Scatter() {
       <Chart
         option={option}
         label={`${data?.scatter.length ?? 0} tasks by size and intensity`}
-        onPick={({ data: picked }) => openView("task", { task: (picked as number[])[4] })}
+        onPick={({ data: picked }) => openView("task", { task: (picked as Picked).task })}
       />
     </Widget>
   );
 }
 
-function dots(scatter: Dot[], palette: Palette): ChartOption {
+interface Picked {
+  task: number;
+}
+
+function describe(dot: Dot): string {
+  const place = `${percent(dot.gpu_fraction)} sent to an accelerator · ran longest on ${escapeHtml(typeLabel(dot.type))}`;
+  return [
+    `task ${count(dot.task_id)}${dot.failed ? " (failed)" : ""}`,
+    `size ${number(dot.size)} · intensity ${number(dot.compute_intensity)} · ${megabytes(dot.memory_required)}`,
+    `<b>${place}</b>`,
+  ].join("<br>");
+}
+
+function dots(scatter: Dot[], types: string[], colour: (type: string) => string, palette: Palette): ChartOption {
+  const byTask = new Map(scatter.map((dot) => [dot.task_id, dot]));
   return {
-    grid: { left: 8, right: 14, top: 12, bottom: 16, containLabel: true },
+    grid: { left: 8, right: 14, top: 26, bottom: 16, containLabel: true },
+    legend: {
+      type: "scroll",
+      top: 0,
+      left: 4,
+      icon: "circle",
+      itemWidth: 10,
+      itemHeight: 10,
+      pageTextStyle: { color: palette.muted },
+      textStyle: { color: palette.muted, fontSize: palette.small },
+    },
     tooltip: {
       ...tooltip(palette),
       formatter: (point: unknown) => {
-        const [size, intensity, share, memory, id] = (point as { data: number[] }).data;
-        return `task ${count(id)}<br>size ${number(size)} · intensity ${number(intensity)} · ${megabytes(memory)}<br><b>${percent(share)} on GPU</b>`;
+        const dot = byTask.get((point as { data: Picked }).data.task);
+        return dot ? describe(dot) : "";
       },
     },
     xAxis: {
@@ -76,21 +129,20 @@ function dots(scatter: Dot[], palette: Palette): ChartOption {
       axisLabel: { ...axis(palette).axisLabel, formatter: (value: number) => shortCount(value) },
     },
     yAxis: { ...axis(palette), type: "value", min: 0, max: 1, interval: 0.25 },
-    visualMap: { show: false, min: 0, max: 1, dimension: 2, inRange: { color: [palette.cpu, palette.gpu] } },
-    series: [
-      {
-        id: "tasks",
-        type: "scatter",
-        data: scatter.map((dot) => [
-          dot.size,
-          dot.compute_intensity,
-          dot.gpu_fraction,
-          dot.memory_required,
-          dot.task_id,
-        ]),
-        symbolSize: (value: number[]) => 4 + Math.min(20, Math.sqrt(value[3] ?? 0) / 6),
-        itemStyle: { opacity: 0.7 },
-      },
-    ],
+    series: types.map((type) => ({
+      id: type,
+      name: typeLabel(type),
+      type: "scatter" as const,
+      color: colour(type),
+      data: scatter
+        .filter((dot) => dot.type === type)
+        .map((dot) => ({
+          value: [dot.size, dot.compute_intensity, dot.memory_required],
+          task: dot.task_id,
+          symbol: dot.failed ? "diamond" : "circle",
+        })),
+      symbolSize: (value: number[]) => 4 + Math.min(20, Math.sqrt(value[2] ?? 0) / 6),
+      itemStyle: { opacity: 0.7 },
+    })),
   };
 }

@@ -1,11 +1,14 @@
-import { count, dollars, joules, overOracle, percent, ratio, seconds } from "../format";
+import { useRunPolled } from "../api/runs";
+import type { RunDetail } from "../api/types";
+import { count, dollars, joules, number, overBound, overOracle, percent, ratio, seconds } from "../format";
 import { type ComparisonRow, useComparison } from "../live";
 import { ORACLE } from "../schedulers";
-import { Stat } from "../ui";
+import { FailedBadge, Stat } from "../ui";
 
-/** Eight numbers of a scheduler, compared with the Oracle. */
+/** Ten numbers of a scheduler, compared with the Oracle. */
 export function SchedulerSummary({ name }: { name: string }) {
   const rows = useComparison();
+  const bound = useRunPolled<RunDetail>("").data?.bound ?? null;
   const row = rows.find((each) => each.name === name);
   const oracle = name === ORACLE ? undefined : rows.find((each) => each.name === ORACLE);
   if (!row) return null;
@@ -13,16 +16,33 @@ export function SchedulerSummary({ name }: { name: string }) {
     versusOracle(ratio(row[key], oracle?.[key]));
   return (
     <dl
-      className="glass grid grid-cols-2 gap-x-6 gap-y-4 rounded-[14px] px-5 py-4 sm:grid-cols-4 2xl:grid-cols-8"
+      className="glass grid grid-cols-2 gap-x-6 gap-y-4 rounded-[14px] px-5 py-4 sm:grid-cols-3 md:grid-cols-5 2xl:grid-cols-10"
       data-testid="scheduler-summary"
     >
       <Stat label="Average time" value={seconds(row.avg_time)} raw={row.avg_time} note={timeNote(row, oracle)} />
       <Stat label="Average energy" value={joules(row.avg_energy)} raw={row.avg_energy} note={versus("avg_energy")} />
       <Stat label="Average cost" value={dollars(row.avg_cost)} raw={row.avg_cost} note={versus("avg_cost")} />
       <Stat label="Average wait" value={seconds(row.avg_wait)} raw={row.avg_wait} note={versus("avg_wait")} />
-      <Stat label="Makespan" value={seconds(row.makespan)} raw={row.makespan} note={versus("makespan")} />
       <Stat
-        label="Tasks on a GPU"
+        label="Average turnaround"
+        value={seconds(row.avg_turnaround)}
+        raw={row.avg_turnaround}
+        note={`p95 ${seconds(row.turnaround_p95)}`}
+      />
+      <Stat
+        label="Average slowdown"
+        value={number(row.avg_slowdown)}
+        raw={row.avg_slowdown}
+        note="turnaround / fastest time"
+      />
+      <Stat
+        label="Makespan"
+        value={seconds(row.makespan)}
+        raw={row.makespan}
+        note={bound === null ? versus("makespan") : `${overBound(ratio(row.makespan, bound))} the bound`}
+      />
+      <Stat
+        label="Tasks accelerated"
         value={percent(row.gpu_share)}
         raw={row.gpu_share}
         note={oracle && `Oracle ${percent(oracle.gpu_share)}`}
@@ -31,7 +51,7 @@ export function SchedulerSummary({ name }: { name: string }) {
         label="Tasks"
         value={count(row.tasks)}
         raw={row.tasks}
-        note={row.failed ? `${count(row.failed)} failed` : "none failed"}
+        note={row.failed ? <FailedBadge failed={row.failed} tasks={row.tasks} /> : "none failed"}
       />
       <Stat
         label="Rank by your weights"

@@ -7,14 +7,17 @@ export interface AxisUnit {
   label: (scaled: number) => string;
 }
 
+const SECONDS: [divisor: number, unit: string][] = [
+  [86_400, "d"],
+  [3600, "h"],
+  [60, "min"],
+  [1, "s"],
+  [1e-3, "ms"],
+];
+
 const UNITS: Record<Metric, [divisor: number, unit: string][]> = {
-  time: [
-    [86_400, "d"],
-    [3600, "h"],
-    [60, "min"],
-    [1, "s"],
-    [1e-3, "ms"],
-  ],
+  time: SECONDS,
+  turnaround: SECONDS,
   energy: [
     [1e9, "GJ"],
     [1e6, "MJ"],

@@ -1,15 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { row } from "../live/samples";
+import { row, track } from "../live/samples";
 import { ORACLE } from "../schedulers";
 import { sortRows } from "../ui/Table";
 import { axisUnit } from "./axisUnits";
 import { fastestFirst } from "./Comparison";
 import { pointsOf } from "./Cumulative";
+import { mostUsed, pairOf } from "./Heatmap";
 import { layoutsOf } from "./layout";
+import { groupsOf, workOf } from "./meters";
 import { ratiosTo } from "./Radar";
 import { ARENA_WIDGETS } from "./registry";
 import { winCell } from "./WinMatrix";
-import { devicesOf } from "./WorkPerDevice";
 
 describe("the comparison", () => {
   it("has the fastest first and schedulers without results last", () => {
@@ -48,13 +49,77 @@ describe("the win matrix", () => {
   });
 });
 
+/** Two nodes: a has two GPUs and a CPU, b has a meter for its 4 CPUs. */
+const METERS = [
+  { name: "a/gpu_0", type: "gpu", node: "a", devices: 1 },
+  { name: "a/gpu_1", type: "gpu", node: "a", devices: 1 },
+  { name: "a/cpu_0", type: "cpu", node: "a", devices: 1 },
+  { name: "b/cpu", type: "cpu", node: "b", devices: 4 },
+];
+
 describe("work per device", () => {
+  const busy = [5, 1, 2, 8];
+
   it("has shares of the total", () => {
-    expect(devicesOf({ cpu_busy: [2], gpu_busy: [5, 1] })).toEqual([
-      { name: "cpu_0", busy: 2, share: 0.25 },
-      { name: "gpu_0", busy: 5, share: 0.625 },
-      { name: "gpu_1", busy: 1, share: 0.125 },
+    expect(workOf(METERS, busy, "device")).toMatchObject([
+      { key: "a/gpu_0", label: "a GPU 0", busy: 5, share: 0.3125 },
+      { key: "a/gpu_1", busy: 1, share: 0.0625 },
+      { key: "a/cpu_0", busy: 2, share: 0.125 },
+      { key: "b/cpu", label: "b CPU", devices: 4, busy: 8, busy_per_device: 2, share: 0.5 },
     ]);
+  });
+
+  it("is added up by type, and the mean is that of a device", () => {
+    expect(workOf(METERS, busy, "type")).toMatchObject([
+      { key: "gpu", label: "GPU", devices: 2, busy: 6, busy_per_device: 3, share: 0.375 },
+      { key: "cpu", label: "CPU", devices: 5, busy: 10, busy_per_device: 2, share: 0.625 },
+    ]);
+  });
+});
+
+describe("utilisation", () => {
+  const shares: [number, number[]][] = [
+    [0.5, [0, 1]],
+    [1, [1, 1]],
+    [0, [0, 0]],
+    [0.25, [0.5, 0]],
+  ];
+  const meters = METERS.map((meter, at) => ({
+    ...meter,
+    utilization: shares[at]?.[0] ?? 0,
+    busy: shares[at]?.[1] ?? [],
+  }));
+
+  it("of a type is weighted by the number of devices", () => {
+    expect(groupsOf(meters, "type")).toMatchObject([
+      { key: "gpu", devices: 2, utilization: 0.75, busy: [0.5, 1] },
+      { key: "cpu", devices: 5, utilization: 0.2, busy: [0.4, 0] },
+    ]);
+  });
+
+  it("of a node has all its types", () => {
+    expect(groupsOf(meters, "node")).toMatchObject([
+      { key: "a", label: "a", devices: 3, utilization: 0.5 },
+      { key: "b", devices: 4, utilization: 0.25 },
+    ]);
+  });
+
+  it("numbers the devices of a type for their shades", () => {
+    expect(groupsOf(meters, "device").map((group) => group.position)).toEqual([0, 1, 0, 1]);
+  });
+});
+
+describe("the heat map", () => {
+  it("shows the share where there is one type of each kind", () => {
+    expect(pairOf(["cpu", "gpu"], [])).toEqual(["gpu", "cpu"]);
+    expect(pairOf(["a100", "t4", "cpu"], [])).toBeNull();
+    expect(pairOf(["a100", "t4"], [])).toBeNull();
+    expect(pairOf(["cpu"], [])).toBeNull();
+  });
+
+  it("takes the colour of the type that most tasks ran on", () => {
+    expect(mostUsed([0.2, 0.5, 0.3])).toBe(1);
+    expect(mostUsed([0.5, 0.5])).toBe(0);
   });
 });
 
@@ -69,11 +134,9 @@ describe("a sorted table", () => {
 });
 
 describe("time above the Oracle", () => {
-  const series = (tasks: number[], total_time: number[]) => ({ tasks, total_time, total_energy: [], total_cost: [] });
-
   it("compares equally many tasks, interpolated", () => {
-    const oracle = series([10, 30], [1, 5]);
-    expect(pointsOf(series([10, 20, 40], [2, 6, 9]), "time", oracle)).toEqual([
+    const oracle = track([10, 30], [1, 5]);
+    expect(pointsOf(track([10, 20, 40], [2, 6, 9]), "time", oracle)).toEqual([
       [10, 1],
       [20, 3],
       [40, 4],

@@ -1,8 +1,8 @@
 import type { ReactNode } from "react";
 import type { Polled } from "../../api/polling";
 import type { SchedulerTotals } from "../../api/types";
-import { dollars, joules, overOracle, percent, seconds } from "../../format";
-import { type Column, SchedulerName, schedulerColumn, Table, Widget } from "../../ui";
+import { dollars, joules, number, overBound, overOracle, percent, seconds } from "../../format";
+import { type Column, FailedBadge, SchedulerName, schedulerColumn, Table, Widget } from "../../ui";
 import { type Change, oracleChanges } from "./differences";
 
 /** Less is better in every column. */
@@ -20,7 +20,7 @@ export function Difference({ share }: { share: number | null }) {
 
 export function Averages({ source, rows }: { source: Polled<unknown>; rows: Change[] }) {
   const pair = (
-    key: "avg_time" | "avg_energy" | "avg_cost" | "avg_wait",
+    key: "avg_time" | "avg_energy" | "avg_cost" | "avg_wait" | "avg_turnaround" | "turnaround_p95" | "avg_slowdown",
     title: string,
     format: (value: number | null | undefined) => string,
   ): Column<Change>[] => [
@@ -29,6 +29,8 @@ export function Averages({ source, rows }: { source: Polled<unknown>; rows: Chan
   ];
   const columns: Column<Change>[] = [
     schedulerColumn((row) => row.name, true),
+    failed("failed_a", "Failed A", (row) => row.a),
+    failed("failed_b", "Failed B", (row) => row.b),
     ...pair("avg_time", "Time", seconds),
     change("time", "Δ time"),
     ...pair("avg_energy", "Energy", joules),
@@ -38,6 +40,11 @@ export function Averages({ source, rows }: { source: Polled<unknown>; rows: Chan
     side("vs_oracle_a", "vs Oracle A", (row) => row.a?.vs_oracle, overOracle),
     side("vs_oracle_b", "vs Oracle B", (row) => row.b?.vs_oracle, overOracle),
     ...pair("avg_wait", "Wait", seconds),
+    ...pair("avg_turnaround", "Turnaround", seconds),
+    ...pair("turnaround_p95", "p95 turnaround", seconds),
+    ...pair("avg_slowdown", "Slowdown", number),
+    side("vs_bound_a", "Makespan / bound A", (row) => row.a?.vs_bound, overBound),
+    side("vs_bound_b", "Makespan / bound B", (row) => row.b?.vs_bound, overBound),
   ];
   return (
     <Widget
@@ -66,6 +73,15 @@ function side(
   format: (value: number | null | undefined) => string,
 ): Column<Change> {
   return { key, header, numeric: true, value: (row) => of(row) ?? null, show: (row) => format(of(row)) };
+}
+
+function failed(key: string, header: string, of: (row: Change) => SchedulerTotals | null): Column<Change> {
+  const show = (row: Change) => {
+    const totals = of(row);
+    if (!totals) return "–";
+    return totals.failed ? <FailedBadge failed={totals.failed} tasks={totals.tasks} /> : "0";
+  };
+  return { key, header, numeric: true, value: (row) => of(row)?.failed ?? null, show };
 }
 
 function change(key: "time" | "energy" | "cost", header: string): Column<Change> {

@@ -7,7 +7,18 @@ import { isActive, pollInterval, runLabel } from "../../api/runs";
 import type { Deleted, Run, RunDetail, RunState } from "../../api/types";
 import { count, dateTime, overOracle } from "../../format";
 import { labelOf, ORACLE } from "../../schedulers";
-import { Badge, Button, type Column, Link, SchedulerName, Table, type Tone, toast, Widget } from "../../ui";
+import {
+  Badge,
+  Button,
+  type Column,
+  FailedBadge,
+  Link,
+  SchedulerName,
+  Table,
+  type Tone,
+  toast,
+  Widget,
+} from "../../ui";
 import { openView, setParameters, useParameter } from "../../url";
 import { bestScheduler } from "./bestScheduler";
 
@@ -37,7 +48,7 @@ export function RunList({ selected }: { selected: string | null }) {
     <Widget
       id="runs"
       title="Runs"
-      caption="Newest first. Click a run for its details below. Best: the scheduler closest to the Oracle."
+      caption="Newest first. Click a run for its details below. Best: the scheduler whose execution time is closest to the Oracle."
       source={runs}
       empty={rows.length === 0 && !before && "No run yet."}
       actions={<ListActions runs={rows} refetch={runs.refetch} />}
@@ -135,6 +146,7 @@ function Best({ run }: { run: Run }) {
     <span className="inline-flex items-center gap-2">
       <SchedulerName name={best.name} plain />
       {best.vs_oracle !== null && <span className="text-muted">{overOracle(best.vs_oracle)}</span>}
+      <FailedBadge failed={best.failed} tasks={best.tasks} />
     </span>
   );
 }

@@ -1,9 +1,9 @@
 import { runPath } from "../../api/client";
 import type { Polled } from "../../api/polling";
 import type { RunDetail, SchedulerTotals, StoredModel } from "../../api/types";
-import { count, percent, seconds } from "../../format";
+import { count, joules, number, overBound, percent, seconds } from "../../format";
 import { ORACLE } from "../../schedulers";
-import { type Column, Link, numberColumn, SchedulerName, Stat, Table, Widget } from "../../ui";
+import { type Column, failedColumn, Link, numberColumn, SchedulerName, Stat, Table, Widget } from "../../ui";
 import { MAX_MODELS } from "./Models";
 
 type Row = SchedulerTotals & { name: string };
@@ -45,7 +45,7 @@ export function StoredData({ detail, models }: { detail: Polled<RunDetail>; mode
       </dl>
       <Table
         caption="Results by scheduler"
-        columns={columns(run?.run, run?.bound ?? null)}
+        columns={columns(run?.run)}
         rows={rows}
         rowKey={(row) => row.name}
         rowAttributes={(row) => ({ "data-scheduler": row.name })}
@@ -80,7 +80,7 @@ function share(part: number, total: number): string {
   return total > 0 ? percent(part / total) : "–";
 }
 
-const columns = (run: string | undefined, bound: number | null): Column<Row>[] => [
+const columns = (run: string | undefined): Column<Row>[] => [
   {
     key: "name",
     header: "Scheduler",
@@ -92,17 +92,21 @@ const columns = (run: string | undefined, bound: number | null): Column<Row>[] =
     ),
   },
   numberColumn("results", "Results"),
-  numberColumn("gpu_tasks", "On a GPU"),
-  numberColumn("failed", "Failed"),
+  failedColumn(),
+  numberColumn("gpu_tasks", "Accelerated", count, "Tasks of which a part ran on an accelerator"),
   numberColumn("avg_time", "Avg time", seconds),
   numberColumn("avg_wait", "Avg wait", seconds),
+  numberColumn("avg_turnaround", "Avg turnaround", seconds, "Wait and execution"),
+  numberColumn("turnaround_p95", "p95", seconds, "95 % of the tasks had no longer turnaround"),
+  numberColumn("turnaround_p99", "p99", seconds, "99 % of the tasks had no longer turnaround"),
+  numberColumn("avg_slowdown", "Slowdown", number, "Mean turnaround over the time on the fastest device"),
+  numberColumn("avg_energy", "Avg energy", joules, "Of devices that work"),
+  numberColumn("avg_idle_energy", "Avg idle energy", joules, "Of idle devices, beside that"),
   numberColumn("makespan", "Makespan", seconds, "Simulated time at which the last task ended"),
-  {
-    key: "bound",
-    header: "× bound",
-    hint: "Makespan divided by the cluster bound, the time if all tasks could be divided freely between all devices. Known when the run is complete.",
-    numeric: true,
-    value: (row) => bound && row.makespan / bound,
-    show: (row) => (bound ? (row.makespan / bound).toFixed(2) : "–"),
-  },
+  numberColumn(
+    "vs_bound",
+    "Makespan / bound",
+    overBound,
+    "The bound is the time if all tasks could be divided freely between all devices. Known when the run is complete.",
+  ),
 ];

@@ -6,7 +6,7 @@ import type { Progress } from "../../api/types";
 import { dollars, joules, overOracle, seconds, shortCount } from "../../format";
 import { labelOf, ORACLE } from "../../schedulers";
 import { usePalette } from "../../theme";
-import { Chart, type Column, numberColumn, Select, schedulerColumn, Table, Widget } from "../../ui";
+import { Chart, type Column, failedColumn, numberColumn, Select, schedulerColumn, Table, Widget } from "../../ui";
 import { setParameters, useParameter } from "../../url";
 import { lineChart } from "./lineChart";
 import { regret } from "./regret";
@@ -19,20 +19,21 @@ interface MetricFormat {
   tick: (value: number) => string;
 }
 
+/** On an axis, 1,000 s is easier to read than 16 min 40 s. */
+function secondsTick(value: number): string {
+  return value < 10 ? seconds(value) : `${shortCount(value)} s`;
+}
+
 export const METRICS: Record<Metric, MetricFormat> = {
-  // On an axis, 1,000 s is easier to read than 16 min 40 s.
-  time: {
-    label: "Execution time",
-    format: seconds,
-    tick: (value) => (value < 10 ? seconds(value) : `${shortCount(value)} s`),
-  },
+  time: { label: "Execution time", format: seconds, tick: secondsTick },
+  turnaround: { label: "Turnaround", format: seconds, tick: secondsTick },
   energy: { label: "Energy", format: joules, tick: joules },
   cost: { label: "Cost", format: dollars, tick: dollars },
 };
 
 export function useMetric(): Metric {
   const selected = useParameter("metric");
-  return selected === "energy" || selected === "cost" ? selected : "time";
+  return selected !== null && selected in METRICS ? (selected as Metric) : "time";
 }
 
 export function MetricSelect() {
@@ -78,11 +79,13 @@ function Totals({ source }: { source: Polled<Progress> }) {
     name,
     tasks: series.tasks.at(-1) ?? 0,
     total: totals(series, metric).at(-1) ?? 0,
+    failed: series.failed.at(-1) ?? 0,
   }));
   const columns: Column<(typeof rows)[number]>[] = [
     schedulerColumn((row) => row.name),
     numberColumn("tasks", "Tasks"),
     numberColumn("total", `Total ${label.toLowerCase()}`, format),
+    failedColumn(),
   ];
   return (
     <Widget

@@ -1,15 +1,11 @@
 import { describe, expect, it } from "vitest";
-import type { Track } from "../../api/types";
+import { track } from "../../live/samples";
 import { regret } from "./regret";
-
-function series(tasks: number[], time: number[]): Track {
-  return { tasks, total_time: time, total_energy: time.map((t) => t * 30), total_cost: time };
-}
 
 describe("regret per interval", () => {
   it("shows a learner that was slow at first and then as good as the Oracle", () => {
-    const oracle = series([100, 200], [10, 20]);
-    const learner = series([100, 200], [30, 40]);
+    const oracle = track([100, 200], [10, 20]);
+    const learner = track([100, 200], [30, 40]);
     expect(regret(learner, oracle, "time", 2)).toEqual([
       { tasks: 100, ratio: 3 },
       { tasks: 200, ratio: 1 },
@@ -17,8 +13,8 @@ describe("regret per interval", () => {
   });
 
   it("compares only tasks that both have results for", () => {
-    const oracle = series([100, 200], [10, 20]);
-    const late = series([50, 100], [10, 30]);
+    const oracle = track([100, 200], [10, 20]);
+    const late = track([50, 100], [10, 30]);
     // The Oracle needs 5 for the first fifty tasks and 5 for the next.
     expect(regret(late, oracle, "time", 2)).toEqual([
       { tasks: 50, ratio: 2 },
@@ -27,12 +23,12 @@ describe("regret per interval", () => {
   });
 
   it("has no more intervals than points", () => {
-    const oracle = series([100], [10]);
-    expect(regret(series([100], [11]), oracle, "time", 40)).toEqual([{ tasks: 100, ratio: 1.1 }]);
+    const oracle = track([100], [10]);
+    expect(regret(track([100], [11]), oracle, "time", 40)).toEqual([{ tasks: 100, ratio: 1.1 }]);
   });
 
   it("is empty without results to compare with", () => {
-    expect(regret(series([], []), series([], []), "time", 10)).toEqual([]);
-    expect(regret(series([10], [1]), series([10], [0]), "time", 1)).toEqual([]);
+    expect(regret(track([], []), track([], []), "time", 10)).toEqual([]);
+    expect(regret(track([10], [1]), track([10], [0]), "time", 1)).toEqual([]);
   });
 });

@@ -10,6 +10,8 @@ export interface DraftState {
   problems: Record<string, string[]>;
   set: (path: string, value: unknown) => void;
   setPreset: (preset: string) => void;
+  /** The fields of the platform before, and of the next one; null: the default node. */
+  setPlatform: (before: Draft | null, next: Draft | null) => void;
 }
 
 export const DraftContext = createContext<DraftState | null>(null);

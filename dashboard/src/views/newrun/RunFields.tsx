@@ -3,7 +3,7 @@ import type { Preset } from "../../api/types";
 import { Widget } from "../../ui";
 import { useDraft, useField } from "./DraftContext";
 import { textOf } from "./draft";
-import { FieldNote, LabelledField, NumberField, Segments, TextField } from "./fields";
+import { Card, ChoiceField, FieldNote, LabelledField, NumberField, Segments, TextField } from "./fields";
 
 export function RunFields() {
   const name = useField("name");
@@ -80,7 +80,7 @@ export function WorkloadFields() {
     <Widget
       id="new-workload"
       title="Workload"
-      caption="The properties of the tasks. With hpc, the GPU is faster for about half of them."
+      caption="The properties of the tasks. With hpc, a GPU of the default node is faster for about half of them."
       scroll
     >
       <div className="flex flex-col gap-5 px-1">
@@ -91,6 +91,7 @@ export function WorkloadFields() {
             label="Arrival rate"
             hint="tasks per simulated second; more means longer queues"
           />
+          <Arrivals />
           <NumberField
             path="workload.dependencies.probability"
             label="Dependencies"
@@ -100,6 +101,23 @@ export function WorkloadFields() {
         <DriftFields />
       </div>
     </Widget>
+  );
+}
+
+/** A kind of arrivals has settings of its own: those of the kind before are removed. */
+function Arrivals() {
+  const { set } = useDraft();
+  return (
+    <ChoiceField
+      path="workload.arrivals.kind"
+      label="Arrivals"
+      choices={[
+        { value: "poisson", label: "Poisson", hint: "independent, at a constant rate" },
+        { value: "bursty", label: "Bursty", hint: "bursts of tasks and pauses, with the same mean rate" },
+        { value: "diurnal", label: "Diurnal", hint: "few at night, many by day, with the same mean rate" },
+      ]}
+      onChoose={(kind) => set("workload.arrivals", kind === "poisson" ? undefined : { kind })}
+    />
   );
 }
 
@@ -114,22 +132,15 @@ function Presets() {
       {presets.error && !presets.data && <p className="text-xs text-bad">{presets.error.message}</p>}
       <div className="grid gap-2 sm:grid-cols-2 2xl:grid-cols-3">
         {(presets.data ?? []).map((preset) => (
-          <label
+          <Card
             key={preset.name}
-            className="flex cursor-pointer flex-col gap-0.5 rounded-lg border border-line bg-sunken px-3 py-2 hover:border-line-strong has-checked:border-accent has-checked:bg-accent/10 has-focus-visible:outline-2 has-focus-visible:outline-accent"
+            group="preset"
+            title={preset.name}
+            checked={selected === preset.name}
+            onCheck={() => setPreset(preset.name)}
           >
-            <span className="flex items-center gap-2 font-medium">
-              <input
-                type="radio"
-                name="preset"
-                className="accent-(--accent)"
-                checked={selected === preset.name}
-                onChange={() => setPreset(preset.name)}
-              />
-              {preset.name}
-            </span>
-            <span className="text-xs text-muted">{preset.description}</span>
-          </label>
+            {preset.description}
+          </Card>
         ))}
       </div>
       <FieldNote id="workload.preset" problems={problems} />

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
+  contains,
   fromJson,
   parseNumber,
   textOf,
@@ -7,6 +8,7 @@ import {
   valueAt,
   withGeneratedTasks,
   withoutDefaults,
+  withPlatform,
   withPreset,
   withValue,
 } from "./draft";
@@ -62,6 +64,28 @@ describe("a draft", () => {
     expect(fromJson("{").problem).not.toBe("");
     expect(fromJson("[1]").problem).toBe("A run spec is a JSON object: { ... }");
     expect(fromJson("  ")).toEqual({ draft: {}, problem: null });
+  });
+});
+
+describe("a platform", () => {
+  const rack = { cluster: { devices: [{ type: "t4", count: 4 }] } };
+  const measured = { cluster: { devices: [{ type: "cpu" }] }, physics: { measured: [1], size_unit: 5 } };
+
+  it("replaces the cluster and the fields of the one before, and nothing else", () => {
+    const draft = { seed: 7, cluster: { gpus: 2 }, physics: { noise: 0.1 } };
+    const first = withPlatform(draft, null, measured);
+    expect(first).toEqual({ seed: 7, ...measured, physics: { noise: 0.1, measured: [1], size_unit: 5 } });
+    expect(withPlatform(first, measured, rack)).toEqual({ seed: 7, ...rack, physics: { noise: 0.1 } });
+    expect(withPlatform(first, measured, null)).toEqual({ seed: 7, physics: { noise: 0.1 } });
+  });
+
+  it("is recognised in a spec that has its defaults filled in", () => {
+    const spec = { seed: 7, cluster: { cpus: 1, devices: [{ type: "t4", count: 4, node: "node", watts: null }] } };
+    expect(contains(spec, rack)).toBe(true);
+    expect(contains({ ...spec, cluster: { devices: [{ type: "t4", count: 5 }] } }, rack)).toBe(false);
+    const more = { devices: [...rack.cluster.devices, { type: "cpu" }] };
+    expect(contains({ cluster: more }, rack)).toBe(false);
+    expect(contains({}, rack)).toBe(false);
   });
 });
 

@@ -27,6 +27,33 @@ export function withPreset(draft: Draft, preset: string | undefined): Draft {
   return withValue(withValue(draft, "workload.mix", undefined), "workload.preset", preset);
 }
 
+/** Without the fields of the platform before, and with those of the next one; null: the default node. */
+export function withPlatform(draft: Draft, before: Draft | null, next: Draft | null): Draft {
+  const cleared = fieldsOf(before ?? {}).reduce(
+    (left, [path]) => withValue(left, path, undefined),
+    withValue(draft, "cluster", undefined),
+  );
+  return fieldsOf(next ?? {}).reduce((left, [path, value]) => withValue(left, path, value), cleared);
+}
+
+/** `cluster` is one field: it is replaced as a whole; of other groups each field is. */
+function fieldsOf(spec: Draft): [path: string, value: unknown][] {
+  return Object.entries(spec).flatMap(([group, value]): [string, unknown][] =>
+    group !== "cluster" && isObject(value)
+      ? Object.entries(value).map(([key, inner]) => [`${group}.${key}`, inner])
+      : [[group, value]],
+  );
+}
+
+/** Whether `spec` has everything that `part` says; the entries of lists are compared one by one. */
+export function contains(spec: unknown, part: unknown): boolean {
+  if (Array.isArray(part)) {
+    return Array.isArray(spec) && spec.length === part.length && part.every((each, at) => contains(spec[at], each));
+  }
+  if (isObject(part)) return isObject(spec) && Object.entries(part).every(([key, each]) => contains(spec[key], each));
+  return spec === part;
+}
+
 /** The value of a number field. Text that is not a number is kept: the gateway says what is wrong with it. */
 export function parseNumber(text: string): number | string | undefined {
   const trimmed = text.trim();

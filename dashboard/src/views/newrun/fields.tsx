@@ -98,10 +98,13 @@ export function ChoiceField({
   path,
   label,
   choices,
+  onChoose,
 }: {
   path: string;
   label: string;
   choices: { value: string; label: string; hint: string }[];
+  /** Instead of setting the field at `path`. */
+  onChoose?: (value: string) => void;
 }) {
   const { value, fallback, problems, set } = useField(path);
   const selected = textOf(value ?? fallback ?? choices[0]?.value);
@@ -114,7 +117,7 @@ export function ChoiceField({
         aria-describedby={`${path}-note`}
         aria-invalid={Boolean(problems?.length)}
         value={selected}
-        onChange={(event) => set(event.target.value)}
+        onChange={(event) => (onChoose ?? set)(event.target.value)}
       >
         {(known ? choices : [...choices, { value: selected, label: selected }]).map((choice) => (
           <option key={choice.value} value={choice.value}>
@@ -123,6 +126,31 @@ export function ChoiceField({
         ))}
       </select>
     </LabelledField>
+  );
+}
+
+/** One of some choices that need a description. */
+export function Card({
+  group,
+  title,
+  checked,
+  onCheck,
+  children,
+}: {
+  group: string;
+  title: string;
+  checked: boolean;
+  onCheck: () => void;
+  children: ReactNode;
+}) {
+  return (
+    <label className="flex cursor-pointer flex-col gap-0.5 rounded-lg border border-line bg-sunken px-3 py-2 hover:border-line-strong has-checked:border-accent has-checked:bg-accent/10 has-focus-visible:outline-2 has-focus-visible:outline-accent">
+      <span className="flex items-center gap-2 font-medium">
+        <input type="radio" name={group} className="accent-(--accent)" checked={checked} onChange={onCheck} />
+        {title}
+      </span>
+      <span className="text-xs text-muted">{children}</span>
+    </label>
   );
 }
 

@@ -1,6 +1,7 @@
 import { useMemo } from "react";
 import type { Polled } from "../../api/polling";
 import type { TaskDetail, TaskResult } from "../../api/types";
+import { devicesLabel } from "../../devices";
 import { dollars, joules, modelVersion, overOracle, percent, seconds } from "../../format";
 import { labelOf } from "../../schedulers";
 import { type Palette, usePalette } from "../../theme";
@@ -37,20 +38,20 @@ export function TimeByDevice({ source }: { source: Source }) {
   const option = useMemo(() => bars(rows, palette), [rows, palette]);
   const columns: Column<TaskResult>[] = [
     schedulerColumn((row) => row.scheduler_name),
-    numberColumn("gpu_time", "GPU time", seconds),
-    numberColumn("cpu_time", "CPU time", seconds),
+    numberColumn("gpu_time", "Accelerator", seconds),
+    numberColumn("cpu_time", "CPU", seconds),
     numberColumn("actual_time", "Execution", seconds),
   ];
   return (
     <Widget
       id="task-split"
       title="Time by device"
-      caption="Execution time on the GPU and on the CPU. Shorter is better; the Oracle is the shortest possible."
+      caption="Execution time on the accelerator and on the CPU. Shorter is better; the Oracle is the shortest possible."
       source={source}
       empty={rows.length === 0 && "No scheduler has a result yet."}
       table={<Table caption="Time by device" columns={columns} rows={rows} rowKey={keyOf} rowAttributes={attributes} />}
     >
-      <Chart option={option} label="GPU and CPU time of every scheduler for this task" />
+      <Chart option={option} label="Accelerator and CPU time of every scheduler for this task" />
     </Widget>
   );
 }
@@ -73,7 +74,7 @@ function bars(rows: TaskResult[], palette: Palette): ChartOption {
       formatter: (hovered: unknown) => {
         const row = rows[(hovered as { dataIndex: number }[])[0]?.dataIndex ?? -1];
         return row
-          ? `<b>${escapeHtml(labelOf(row.scheduler_name))}</b><br>GPU ${seconds(row.gpu_time)}<br>CPU ${seconds(row.cpu_time)}<br>execution ${seconds(row.actual_time)}`
+          ? `<b>${escapeHtml(labelOf(row.scheduler_name))}</b><br>${escapeHtml(devicesLabel(row))}<br>accelerator ${seconds(row.gpu_time)}<br>CPU ${seconds(row.cpu_time)}<br>execution ${seconds(row.actual_time)}`
           : "";
       },
     },
@@ -89,7 +90,7 @@ function bars(rows: TaskResult[], palette: Palette): ChartOption {
       data: rows.map((row) => labelOf(row.scheduler_name)),
       axisLabel: { color: palette.ink, fontSize: 12 },
     },
-    series: [part("GPU", "gpu_time", palette.gpu), part("CPU", "cpu_time", palette.cpu)],
+    series: [part("Accelerator", "gpu_time", palette.gpu), part("CPU", "cpu_time", palette.cpu)],
   };
 }
 
@@ -148,8 +149,8 @@ function attributes(row: TaskResult): Record<string, string> {
 
 const COLUMNS: Column<TaskResult>[] = [
   schedulerColumn((row) => row.scheduler_name),
-  numberColumn("gpu_fraction", "GPU share", (share) => percent(share, 0)),
-  { key: "device", header: "Device", value: deviceOf },
+  numberColumn("gpu_fraction", "Accelerated", (share) => percent(share, 0), "Share sent to an accelerator"),
+  { key: "device", header: "Devices", value: devicesLabel },
   numberColumn("actual_time", "Time", seconds, "Execution time"),
   numberColumn("vs_oracle", "vs Oracle", overOracle),
   numberColumn("wait", "Wait", seconds, "Time in queues"),
@@ -177,9 +178,3 @@ const COLUMNS: Column<TaskResult>[] = [
     show: (row) => <Badge tone={row.status === "ok" ? "good" : "bad"}>{row.status}</Badge>,
   },
 ];
-
-/** From the times, not the share: a part that does not fit into GPU memory may have run on the CPU. */
-function deviceOf(row: TaskResult): string {
-  if (row.gpu_time === 0) return "CPU";
-  return row.cpu_time === 0 ? `GPU ${row.gpu}` : `GPU ${row.gpu} + CPU`;
-}

@@ -14,13 +14,17 @@ import { EXAMPLE, submission, type TaskInput } from "./submission";
 const FIELDS: { key: keyof TaskInput; label: string; hint: string }[] = [
   { key: "size", label: "Size", hint: "1000 is 1 s of CPU at intensity 0.5" },
   { key: "compute_intensity", label: "Intensity", hint: "0 … 1" },
-  { key: "memory_required", label: "Memory, MB", hint: "transferred to the GPU" },
+  { key: "memory_required", label: "Memory, MB", hint: "transferred to the device" },
   { key: "dependencies", label: "After tasks", hint: "numbers, or empty" },
+  { key: "width", label: "Devices at once", hint: "of one type; empty: 1" },
+  { key: "kind", label: "Kind", hint: "a row of the measured table" },
 ];
 
 /** Submits a task to the run and opens its page. */
 export function SubmitTask({ run }: { run: string }) {
   const state = useLive((live) => live.state);
+  const measured = useLive((live) => (live.spec?.physics.measured.length ?? 0) > 0);
+  const fields = FIELDS.filter(({ key }) => measured || key !== "kind");
   const [input, setInput] = useState<TaskInput>(EXAMPLE);
   const submit = useMutation({
     mutationFn: () => post<Accepted>("/api/tasks", submission(run, input)),
@@ -32,7 +36,7 @@ export function SubmitTask({ run }: { run: string }) {
   const problems = submit.error ? problemsOf(submit.error) : [];
   const sorted = sortProblems(
     problems,
-    FIELDS.map(({ key }) => `tasks.0.${key}`),
+    fields.map(({ key }) => `tasks.0.${key}`),
   );
   const onSubmit = (event: FormEvent) => {
     event.preventDefault();
@@ -48,13 +52,13 @@ export function SubmitTask({ run }: { run: string }) {
     >
       <form className="flex flex-col gap-4 px-1" onSubmit={onSubmit} noValidate>
         <div className="grid grid-cols-2 gap-x-3 gap-y-4 lg:grid-cols-4">
-          {FIELDS.map(({ key, label, hint }) => (
+          {fields.map(({ key, label, hint }) => (
             <TextField
               key={key}
               id={`task-${key}`}
               label={label}
               hint={hint}
-              inputMode={key === "dependencies" ? "text" : "decimal"}
+              inputMode={key === "dependencies" || key === "kind" ? "text" : "decimal"}
               value={input[key]}
               problems={sorted.fields[`tasks.0.${key}`]}
               onValue={(value) => setInput({ ...input, [key]: value })}

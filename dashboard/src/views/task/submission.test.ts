@@ -9,6 +9,13 @@ describe("a submitted task", () => {
     });
   });
 
+  it("has a width and a kind where they are given", () => {
+    expect(submission("r1", { ...EXAMPLE, width: "2", kind: "potrf" })).toEqual({
+      run: "r1",
+      tasks: [{ size: 960, compute_intensity: 0.75, memory_required: 81, dependencies: [], width: 2, kind: "potrf" }],
+    });
+  });
+
   it("leaves text that is not a number to the gateway", () => {
     expect(submission("r1", { ...EXAMPLE, size: "big", memory_required: "" })).toEqual({
       run: "r1",

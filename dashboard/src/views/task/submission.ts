@@ -6,6 +6,8 @@ export interface TaskInput {
   compute_intensity: string;
   memory_required: string;
   dependencies: string;
+  width: string;
+  kind: string;
 }
 
 export const EXAMPLE: TaskInput = {
@@ -13,6 +15,8 @@ export const EXAMPLE: TaskInput = {
   compute_intensity: "0.75",
   memory_required: "81",
   dependencies: "",
+  width: "",
+  kind: "",
 };
 
 /** Text that is not a number is sent as it is: the gateway says what is wrong with it. */
@@ -26,6 +30,8 @@ export function submission(run: string, input: TaskInput): object {
         compute_intensity: parseNumber(input.compute_intensity) ?? "",
         memory_required: parseNumber(input.memory_required) ?? "",
         dependencies: parents.map((parent) => parseNumber(parent)),
+        ...(input.width && { width: parseNumber(input.width) }),
+        ...(input.kind && { kind: input.kind }),
       },
     ],
   };
