@@ -73,7 +73,7 @@ def test_an_experiment_that_is_killed_goes_on_and_runs_nothing_twice(
         )
         assert (row["tasks"], stored["results"]) == (300, 300)
         assert row["total_time"] == pytest.approx(stored["time"])
-        assert row["makespan"] >= row["bound"]
+        assert row["makespan"] >= row["arrival_bound"]
     runs = shared_arena.sql("SELECT name FROM runs FINAL WHERE name LIKE 'mine/%'")
     assert len(runs) == 4
     written = json.loads(again.stdout)["files"]

@@ -96,8 +96,8 @@ def test_the_agent_uses_all_gpus(arena: ArenaProcess) -> None:
     run = arena.start_run(tasks=4000, pace="max", seed=34, schedulers=COMPETITORS, learning=QUICK)
     arena.complete(run)
     rows = arena.sql(
-        f"SELECT gpu, count() AS tasks FROM scheduler_results FINAL WHERE run = '{run}' "
-        "AND scheduler = 'rl_agent' AND gpu_fraction > 0 GROUP BY gpu ORDER BY gpu"
+        f"SELECT device, count() AS tasks FROM scheduler_results FINAL WHERE run = '{run}' "
+        "AND scheduler = 'rl_agent' AND gpu_fraction > 0 GROUP BY device ORDER BY device"
     )
-    assert [row["gpu"] for row in rows] == [0, 1, 2, 3]
+    assert [row["device"] for row in rows] == [0, 1, 2, 3]
     assert max(row["tasks"] for row in rows) < 0.5 * sum(row["tasks"] for row in rows)

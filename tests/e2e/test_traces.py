@@ -120,10 +120,13 @@ def test_a_killed_replay_goes_on_where_it_was_and_no_task_is_lost_or_doubled(
     assert row["wrong"] == 0
 
 
-def test_a_sample_takes_as_long_on_the_cpu_as_where_it_was_recorded(
-    shared_arena: ArenaProcess,
+def test_a_sample_takes_as_long_on_the_cpus_as_where_it_was_recorded(
+    shared_arena: ArenaProcess, tmp_path: Path
 ) -> None:
-    found = replay(shared_arena, SAMPLES / "cluster.swf", "--schedulers", "cpu_only")
+    spec = tmp_path / "spec.yaml"
+    spec.write_text("cluster: {devices: [{type: cpu, count: 32}]}")
+    options = ("--schedulers", "cpu_only", "--spec", str(spec))
+    found = replay(shared_arena, SAMPLES / "cluster.swf", *options)
     assert (found["state"], found["tasks"]) == ("completed", 97)
     assert shared_arena.counted(found["run"]) == once(97, ["cpu_only"])
     (row,) = shared_arena.sql(
