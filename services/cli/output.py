@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markup import escape
 from rich.table import Column, Table
 
@@ -20,6 +21,10 @@ out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
 CHARGED = "a failed task is charged as if it had run on the slowest device type that can run it"
+# Columns of the race that a narrow terminal goes without.
+LEFT_OUT_FIRST = ("results", "makespan s", "energy J", "cost µ$", "with idle J", "× bound", "p95 s")
+WIDEST = 1000
+
 STATE_COLOURS = {"running": "green", "paused": "yellow", "stopped": "red", "completed": "cyan"}
 
 
@@ -53,43 +58,62 @@ def cell(value: object, digits: int) -> str:
     return f"{value:.{digits}g}" if isinstance(value, float) else escape(str(value))
 
 
+@dataclass(frozen=True, slots=True)
+class RaceTable:
+    """A table that leaves out columns, the least important first, where it does not fit."""
+
+    rows: list[dict[str, str]]  # by heading
+    style: dict[str, Any]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        headings = list(self.rows[0]) if self.rows else ["scheduler"]
+        for heading in (None, *LEFT_OUT_FIRST):
+            headings = [each for each in headings if each != heading]
+            made = self._table(headings)
+            if made.__rich_measure__(console, options.update(width=WIDEST)).maximum <= (
+                options.max_width
+            ):
+                break
+        yield made
+
+    def _table(self, headings: list[str]) -> Table:
+        columns = [headings[0], *right(*headings[1:])]
+        cells = ([row[heading] for heading in headings] for row in self.rows)
+        return table(columns, cells, **self.style)
+
+
 def race_table(
     standings: dict[str, Any], title: str | None = None, bound: float | None = None
-) -> Table:
+) -> RaceTable:
     """The schedulers by mean execution time. Times, energy and cost are means per task, but for the
     95th percentile of the turnaround and the makespan. With the bound of the run, each makespan is
     also shown as a multiple of it; idle energy is shown where devices have idle power."""
     idle = any(result["idle_energy"] > 0 for result in standings.values())
 
-    def row(name: str, result: dict[str, Any]) -> Iterator[str]:
+    def row(name: str, result: dict[str, Any]) -> dict[str, str]:
         ratio, failed = result["vs_oracle"], f"{result['failed']:,}"
-        yield name
-        yield f"{result['results']:,}"
-        yield f"[red]{failed} ({result['failed_share']:.1%})[/]" if result["failed"] else failed
-        yield f"{result['avg_time'] * 1e3:.1f}"
-        yield "–" if ratio is None else f"{ratio:.3f}"
-        yield f"{result['avg_turnaround']:.3f}"
-        yield f"{result['turnaround_p95']:.3f}"
-        yield f"{result['makespan']:,.1f}"
-        if bound:
-            yield f"{result['makespan'] / bound:.2f}"
-        yield f"{result['avg_energy']:.2f}"
-        if idle:
-            yield f"{result['avg_energy'] + result['avg_idle_energy']:.2f}"
-        yield f"{result['avg_cost'] * 1e6:.2f}"
+        share = f"[red]{failed} ({result['failed_share']:.1%})[/]"
+        makespan, energy = result["makespan"], result["avg_energy"]
+        return {
+            "scheduler": name,
+            "results": f"{result['results']:,}",
+            "failed": share if result["failed"] else failed,
+            "time ms": f"{result['avg_time'] * 1e3:.1f}",
+            "vs oracle": "–" if ratio is None else f"{ratio:.3f}",
+            "turnaround s": f"{result['avg_turnaround']:.3f}",
+            "p95 s": f"{result['turnaround_p95']:.3f}",
+            "makespan s": f"{makespan:,.1f}",
+            **({"× bound": f"{makespan / bound:.2f}"} if bound else {}),
+            "energy J": f"{energy:.2f}",
+            **({"with idle J": f"{energy + result['avg_idle_energy']:.2f}"} if idle else {}),
+            "cost µ$": f"{result['avg_cost'] * 1e6:.2f}",
+        }
 
-    headings = ["results", "failed", "time ms", "vs oracle", "turnaround s", "p95 s", "makespan s"]
-    headings += ["× bound"] if bound else []
-    headings += ["energy J", "with idle J"] if idle else ["energy J"]
     fastest_first = sorted(standings.items(), key=lambda item: item[1]["avg_time"])
     failures = any(result["failed"] for result in standings.values())
-    return table(
-        ["scheduler", *right(*headings, "cost µ$")],
-        (row(*item) for item in fastest_first),
-        title=title,
-        caption="by execution time (time ms)" + (f"; {CHARGED}" if failures else ""),
-        caption_justify="left",
-    )
+    caption = "by execution time (time ms)" + (f"; {CHARGED}" if failures else "")
+    style = {"title": title, "caption": caption, "caption_justify": "left"}
+    return RaceTable([row(*item) for item in fastest_first], style)
 
 
 def progress(*columns: str | ProgressColumn, quiet: bool, transient: bool = False) -> Progress:

@@ -54,6 +54,17 @@ def test_failures_and_turnaround_are_beside_the_execution_time() -> None:
     ]
 
 
+def test_a_narrow_terminal_loses_columns_not_digits() -> None:
+    console = Console(width=80, no_color=True)
+    with console.capture() as capture:
+        console.print(race_table({"least_loaded": standing()}, None, 1000.0))
+    text = capture.get()
+    assert "…" not in text
+    for kept in ("least_loaded", "time ms", "200.0", "turnaround s", "1.500", "× bound", "1.20"):
+        assert kept in text
+    assert "makespan s" not in text
+
+
 def test_the_bound_and_idle_power_have_columns_where_they_are_known() -> None:
     idle = standing(idle_energy=6000.0, avg_idle_energy=3.0)
     headings, row, caption = lines({"eft": idle}, None, 1000.0)
