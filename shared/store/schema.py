@@ -154,8 +154,8 @@ _TABLES = (
         "scheduler_results",
         (RUN, SCHEDULER, TASK_ID, BATCH, *DECISION, *RESULT),
         order_by="(run, scheduler, task_id)",
-        # A device serves in task order, so starts rise with the task: an interval of simulated
-        # time is found without reading the run.
+        # Starts rise with the task, but for parts in gaps: an interval of simulated time is found
+        # without reading the whole run.
         indexes=(
             "INDEX gpu_span (gpu_start, finish) TYPE minmax GRANULARITY 1",
             "INDEX cpu_span (cpu_start, finish) TYPE minmax GRANULARITY 1",
