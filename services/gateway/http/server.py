@@ -24,7 +24,8 @@ class TimeoutProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        transport.set_write_buffer_limits(0)  # asyncio then pauses whenever bytes are unsent
+        # asyncio then pauses whenever bytes are unsent. With 0, TLS would pause without any.
+        transport.set_write_buffer_limits(high=1, low=0)
         self._head_timer = self.loop.call_later(HEAD_SECONDS, transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
