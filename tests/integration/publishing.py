@@ -28,8 +28,8 @@ async def publish_run(
         sent["tasks"].append(batch)
         for share, name in enumerate(run.spec.schedulers, start=1):
             before = simulations.get(name, Simulation.new(run.spec))
-            said = Decisions(gpu_fraction=tasks.compute_intensity / share)
-            decided = batches.decision_rows(batch.rows, tasks, said, run.spec.platform)
+            decisions = Decisions(gpu_fraction=tasks.compute_intensity / share)
+            decided = batches.decision_rows(batch.rows, tasks, decisions, run.spec.platform)
             rows, after = before.advance(decided)
             simulations[name] = after
             envelope = replace(batch.envelope, kind="results", scheduler=name, state=after.state())

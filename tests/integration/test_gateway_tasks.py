@@ -276,8 +276,8 @@ async def test_a_task_that_the_platform_cannot_run_is_refused(
         answer = await http.post("/api/tasks", json=task)
         assert assert_problem(answer, 422)["problems"] == [reason]
         answer = await http.post("/api/tasks", json={"tasks": [gemm, task]})
-        said = reason.replace("missing", "unknown kind ''")
-        assert assert_problem(answer, 422)["problems"] == [f"tasks.1.{said}"]
+        expected = reason.replace("missing", "unknown kind ''")
+        assert assert_problem(answer, 422)["problems"] == [f"tasks.1.{expected}"]
     assert (await http.post("/api/tasks", json=gemm)).status_code == 202
 
 

@@ -59,10 +59,10 @@ def test_import_says_what_it_took_left_and_assumed() -> None:
     result = hybrid("platform", "import", "csv", "times.csv", "--output", "mine.yaml")
     assert result.exit_code == 0, result.output
     assert result.stdout == "mine.yaml\n"
-    said = plain(result.stderr)
-    assert "took 3 times of 1 kinds on cpu" in said
-    assert "left out noise: not every time has a deviation" in said
-    assert "assumed count of cpu: 1" in said
+    notes = plain(result.stderr)
+    assert "took 3 times of 1 kinds on cpu" in notes
+    assert "left out noise: not every time has a deviation" in notes
+    assert "assumed count of cpu: 1" in notes
     assert data("platform", "show", "mine.yaml")["measured"] == {
         "kinds": 1,
         "curves": 1,
