@@ -122,6 +122,11 @@ SCHEDULER = (
     + Rights(deny_publish=consume(TASKS, RECORDER_DURABLE).publish)
     + read(MODELS)
     + subscribe(subjects.model("*", "*"))
+    # Workers of cluster policies: tasks of a worker that died, the cluster in the last results,
+    # and the cluster that one of them leaves to the next.
+    + read_newest(TASKS, RESULTS)
+    + publish(subjects.placed("*", "*"))
+    + subscribe(subjects.placed("*", "*"))
 )
 
 SIMULATOR = (

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from faststream.nats.annotations import NatsMessage
 
 from services.scheduler import policy as policies
-from services.scheduler.learned_policy import LearnedPolicy
+from services.scheduler.cluster_worker import ClusterWorker
+from services.scheduler.learned_policy import Learned
 from services.scheduler.model_cache import ModelCache
-from services.scheduler.worker import Worker
+from services.scheduler.worker import TaskWorker
 from shared.bus import streams
 from shared.bus.service import Service
 from shared.messages import batches, subjects
+from shared.runtime.cancellation import cancel
 from shared.runtime.settings import Settings
 
 
@@ -24,8 +29,8 @@ def make(settings: Settings) -> Service:
     summary = inspect.cleandoc(type(policy).__doc__ or "").partition("\n\n")[0]
     service.description = " ".join(summary.split())
     bus = service.bus
-    models = ModelCache(policy, bus) if isinstance(policy, LearnedPolicy) else None
-    worker = Worker(service, policy, models)
+    models = ModelCache(policy, bus) if isinstance(policy, Learned) else None
+    worker = _worker(service, policy, models)
     consumer = streams.durable(subjects.scheduler_durable(policy.name), "tasks.*", settings)
 
     async def prepare() -> None:
@@ -40,9 +45,21 @@ def make(settings: Settings) -> Service:
         description="Arrow batches of tasks, decided and sent on as `decisions.<run>.<scheduler>`",
     )
     async def on_tasks(body: bytes, message: NatsMessage) -> None:
-        await worker.process(batches.decode(body, message.raw_message.subject))
+        async with kept_in_progress(message, settings.ack_wait.total_seconds() / 3):
+            await worker.process(batches.decode(body, message.raw_message.subject))
 
-    if models is not None and isinstance(policy, LearnedPolicy):
+    if isinstance(worker, ClusterWorker):
+
+        @bus.broker.subscriber(
+            subjects.placed("*", policy.name),
+            no_reply=True,
+            title="Placed batches",
+            description="The cluster after a batch, from another worker of this scheduler",
+        )
+        async def on_placed(body: bytes, message: NatsMessage) -> None:
+            await worker.on_placed(message.raw_message.subject, body)
+
+    if models is not None and isinstance(policy, Learned):
 
         @bus.broker.subscriber(
             subjects.model("*", policy.learner),
@@ -55,6 +72,30 @@ def make(settings: Settings) -> Service:
             await models.on_model(message.raw_message.subject, message.headers, body)
 
     return service
+
+
+@asynccontextmanager
+async def kept_in_progress(message: NatsMessage, every: float) -> AsyncIterator[None]:
+    """A batch that takes long to prepare, or waits for its turn, is not redelivered meanwhile."""
+
+    async def extend() -> None:
+        while True:
+            await asyncio.sleep(every)
+            await message.in_progress()
+
+    extending = asyncio.create_task(extend())
+    try:
+        yield
+    finally:
+        await cancel(extending)
+
+
+def _worker(
+    service: Service, policy: policies.AnyPolicy, models: ModelCache | None
+) -> TaskWorker | ClusterWorker:
+    if isinstance(policy, policies.ClusterPolicy):
+        return ClusterWorker(service, policy, models)
+    return TaskWorker(service, policy, models)
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 A model is replaced between batches, never within one. A model that does not match its manifest is
 refused: the one in service stays, and an event is published. Without a model the policy decides
-like `greedy`, and the decision has model version 0.
+without one, and the decision has model version 0.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ from __future__ import annotations
 import math
 import time
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from services.scheduler.learned_policy import LearnedPolicy
+from services.scheduler.learned_policy import Learned
 from shared.bus import model_registry
 from shared.bus.client import Bus
-from shared.domain.spec import RunSpec
-from shared.domain.tasks import Decisions, Tasks
 from shared.errors import ModelRefused
 from shared.messages import models
 from shared.messages.events import Event
@@ -36,19 +34,17 @@ class _Entry:
 
 
 class ModelCache:
-    def __init__(self, policy: LearnedPolicy, bus: Bus) -> None:
+    def __init__(self, policy: Learned, bus: Bus) -> None:
         self._policy = policy
         self._bus = bus
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
-    async def decide(self, run: str, tasks: Tasks, spec: RunSpec) -> Decisions:
+    async def model(self, run: str) -> tuple[Any, int]:
+        """The newest usable model and its version; None and 0 before the first."""
         entry = self._entry(run)
         if not (self._policy.frozen and entry.version):
             await self._refresh(run, entry)
-        if not entry.version:
-            return self._policy.decide(tasks, spec)
-        decisions = self._policy.decide_with(entry.model, tasks, spec)
-        return replace(decisions, model_version=entry.version)
+        return entry.model, entry.version
 
     async def on_model(self, subject: str, headers: dict[str, Any], body: bytes) -> None:
         """Handle a model that has just been published."""

@@ -1,7 +1,7 @@
-"""The contract of a scheduling policy, and how a policy is loaded.
+"""The two contracts of scheduling policies, and how a policy is loaded.
 
-To add a scheduler, subclass `Policy` in a file of your own, give it a name and `decide`, and deploy
-a worker with `HYBRID_POLICY` set to that file. A batch is decided at once, with numpy.
+To add a scheduler, subclass `Policy` or `ClusterPolicy` in a file of your own, give it a name and
+`decide`, and deploy a worker with `HYBRID_POLICY` set to that file.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import sys
 from abc import ABC, abstractmethod
 from pathlib import Path
 from types import ModuleType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from shared.domain.cluster_view import ClusterView
 from shared.domain.platform import NOWHERE
 from shared.domain.schedulers import BUILT_IN
 from shared.domain.spec import RunSpec, check_scheduler_name
@@ -29,19 +30,49 @@ class PolicyError(ArenaError):
 
 
 class Policy(ABC):
-    """Decides which share of each task runs on an accelerator, on which one, and on which CPU of
-    the same node the rest runs.
+    """Decides from the tasks alone which share of each runs on an accelerator, on which one, and on
+    which CPU of the same node the rest runs. A batch is decided at once, with numpy.
 
     Replicas must agree, so a decision may depend on the tasks, the spec and its seed alone: not on
     earlier batches, and not on a random generator of the process.
     """
 
     name: ClassVar[str]
+    # Only references set this: others get a spec without noise, from which expected times follow.
+    knows_real_times: ClassVar[bool] = False
 
     @abstractmethod
     def decide(self, tasks: Tasks, spec: RunSpec) -> Decisions:
         """One decision per task. Without `device`, the accelerators are used in rotation by task
         id; without `cpu`, the CPUs of the accelerator's node."""
+
+
+class ClusterPolicy(ABC):
+    """Places one task after the other and sees the queues of its own cluster while it does.
+
+    Replicas must agree, so a decision may depend on the tasks, the cluster, the spec and its seed
+    alone. The batches of a run are placed in order; what `prepare` computes beforehand is computed
+    for several batches at once if there are several workers.
+    """
+
+    name: ClassVar[str]
+    knows_real_times: ClassVar[bool] = False  # as above
+
+    def prepare(self, tasks: Tasks, spec: RunSpec) -> Any:
+        """What can be computed without the cluster; `decide` finds it as `cluster.prepared`."""
+        return None
+
+    @abstractmethod
+    def decide(self, tasks: Tasks, cluster: ClusterView, spec: RunSpec) -> Decisions:
+        """Place every task of `cluster.arrivals()`, then return `cluster.decisions()`."""
+
+
+AnyPolicy = Policy | ClusterPolicy
+
+
+def visible_spec(spec: RunSpec, policy: AnyPolicy) -> RunSpec:
+    """The spec as a policy may see it: the noise would tell the real times."""
+    return spec if policy.knows_real_times else spec.without_noise
 
 
 def check(decisions: Decisions, tasks: Tasks, spec: RunSpec, name: str) -> Decisions:
@@ -76,7 +107,20 @@ def _check_devices(
         )
 
 
-def load(reference: str) -> Policy:
+def check_placed(decisions: Decisions, cluster: ClusterView, name: str) -> Decisions:
+    """Return the decisions if they are what the policy placed."""
+    placed = cluster.decisions()
+    for field in ("gpu_fraction", "device", "cpu", "expected_time", "order"):
+        if not _are_equal(getattr(decisions, field, None), getattr(placed, field)):
+            raise PolicyError(f"{name}: return cluster.decisions(); {field} is not as placed")
+    return decisions
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    return one is other or bool(np.array_equal(one, other))
+
+
+def load(reference: str) -> AnyPolicy:
     """Load a policy: a built-in name, `package.module:Class`, or `path/to/file.py[:Class]`."""
     names = ", ".join(sorted(BUILT_IN))
     if not reference:
@@ -96,23 +140,25 @@ def load(reference: str) -> Policy:
     return _create(_policy_class(module, class_name, reference), reference)
 
 
-def _policy_class(module: ModuleType, class_name: str, reference: str) -> type[Policy]:
+def _policy_class(module: ModuleType, class_name: str, reference: str) -> type[AnyPolicy]:
     """The class of that name, or the only policy that the module defines itself."""
     candidates = [
         value
         for value in vars(module).values()
         if inspect.isclass(value)
-        and issubclass(value, Policy)
+        and issubclass(value, Policy | ClusterPolicy)
         and not inspect.isabstract(value)
         and (value.__name__ == class_name if class_name else value.__module__ == module.__name__)
     ]
     if len(candidates) != 1:
         names = ", ".join(candidate.__name__ for candidate in candidates) or "none"
-        raise PolicyError(f"{reference}: one Policy class expected, found: {names}")
+        raise PolicyError(
+            f"{reference}: one Policy or ClusterPolicy class expected, found: {names}"
+        )
     return candidates[0]
 
 
-def _create(policy_class: type[Policy], reference: str) -> Policy:
+def _create(policy_class: type[AnyPolicy], reference: str) -> AnyPolicy:
     try:
         check_scheduler_name(getattr(policy_class, "name", ""))
     except ValueError as error:

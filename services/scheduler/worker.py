@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from services.scheduler.learned_policy import LearnedPolicy
 from services.scheduler.model_cache import ModelCache
-from services.scheduler.policy import Policy, check
+from services.scheduler.policy import AnyPolicy, Policy, check, visible_spec
 from shared.bus.service import Service
 from shared.domain.spec import RunSpec
+from shared.domain.tasks import Decisions, Tasks
 from shared.errors import NotFound, Unreadable
 from shared.messages import batches
 from shared.messages.batches import Batch
@@ -38,8 +41,10 @@ class Metrics:
         )
 
 
-class Worker:
-    def __init__(self, service: Service, policy: Policy, models: ModelCache | None) -> None:
+class Worker(ABC):
+    """What workers of both kinds of policies have in common."""
+
+    def __init__(self, service: Service, policy: AnyPolicy, models: ModelCache | None) -> None:
         self._service = service
         self._policy = policy
         self._models = models
@@ -51,21 +56,14 @@ class Worker:
             spec = await self._service.runs.spec(batch.envelope.run)
         except NotFound as error:
             raise Unreadable(str(error)) from None
-        if self._policy.name not in spec.schedulers:
-            return
-        started = time.perf_counter()
-        try:
-            decided = await decide(batch, self._policy, self._models, spec)
-        except Exception as error:
-            # Raised, so that the batch is redelivered until a worker can decide it.
-            await self._report_failure(batch, error)
-            raise
-        self._metrics.seconds.inc(time.perf_counter() - started)
-        await self._service.bus.publish_batch(decided)
-        self._metrics.decided.inc(batch.rows.num_rows)
-        self._metrics.version.set(decided.rows.column("model_version")[0].as_py())
+        if self._policy.name in spec.schedulers:
+            await self.decide_batch(batch, spec)
 
-    async def _report_failure(self, batch: Batch, error: Exception) -> None:
+    @abstractmethod
+    async def decide_batch(self, batch: Batch, spec: RunSpec) -> None:
+        """Decide and publish a batch of a run that this scheduler is part of."""
+
+    async def report_failure(self, batch: Batch, error: Exception) -> None:
         self._metrics.failures.inc()
         run, number, name = batch.envelope.run, batch.envelope.batch, self._policy.name
         note = f"{name} cannot decide batch {number}: {error!r}"
@@ -74,14 +72,46 @@ class Worker:
             message_id=f"event.policy.{run}.{name}.{number}",
         )
 
+    def count(self, decided: Batch, seconds: float) -> None:
+        self._metrics.seconds.inc(seconds)
+        self._metrics.decided.inc(decided.rows.num_rows)
+        self._metrics.version.set(decided.rows.column("model_version")[0].as_py())
+
+
+class TaskWorker(Worker):
+    """Any number of these decide any batches at the same time."""
+
+    def __init__(self, service: Service, policy: Policy, models: ModelCache | None) -> None:
+        super().__init__(service, policy, models)
+        self._task_policy = policy
+
+    async def decide_batch(self, batch: Batch, spec: RunSpec) -> None:
+        started = time.perf_counter()
+        try:
+            decided = await decide(batch, self._task_policy, self._models, spec)
+        except Exception as error:
+            # Raised, so that the batch is redelivered until a worker can decide it.
+            await self.report_failure(batch, error)
+            raise
+        seconds = time.perf_counter() - started
+        await self._service.bus.publish_batch(decided)
+        self.count(decided, seconds)
+
 
 async def decide(batch: Batch, policy: Policy, models: ModelCache | None, spec: RunSpec) -> Batch:
-    tasks = batches.tasks_of(batch.rows)
-    if models is None:
-        decisions = policy.decide(tasks, spec)
+    tasks, visible = batches.tasks_of(batch.rows), visible_spec(spec, policy)
+    model, version = (None, 0) if models is None else await models.model(batch.envelope.run)
+    if version and isinstance(policy, LearnedPolicy):
+        decisions = policy.decide_with(model, tasks, visible)
+        decisions = replace(decisions, model_version=version)
     else:
-        decisions = await models.decide(batch.envelope.run, tasks, spec)
-    decisions = check(decisions, tasks, spec, policy.name)
+        decisions = policy.decide(tasks, visible)
+    return with_decisions(batch, tasks, check(decisions, tasks, spec, policy.name), policy, spec)
+
+
+def with_decisions(
+    batch: Batch, tasks: Tasks, decisions: Decisions, policy: AnyPolicy, spec: RunSpec
+) -> Batch:
     rows = batches.decision_rows(batch.rows, tasks, decisions, spec.platform)
     envelope = replace(batch.envelope, kind="decisions", scheduler=policy.name, state=None)
     return Batch(envelope, rows)

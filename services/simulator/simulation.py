@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from shared.domain import virtual_cluster as virtual
+from shared.domain.cluster_tracker import follow
+from shared.domain.observation import Observation
 from shared.domain.physics import Price, price
 from shared.domain.platform import NOWHERE, Platform
 from shared.domain.quantile_sketch import QuantileSketch
@@ -31,6 +33,8 @@ class Simulation:
     standing: Standing
     sketch: QuantileSketch
     next_batch: int = 0
+    # What the scheduler knows of its cluster; None: it does not look.
+    observation: Observation | None = None
 
     @classmethod
     def new(cls, spec: RunSpec) -> Simulation:
@@ -48,19 +52,26 @@ class Simulation:
             standing = Standing.model_validate(state["standing"])
             # Versions before 0.2 had none: quantiles are of the tasks since then.
             sketch = QuantileSketch.from_json(state["sketch"]) if "sketch" in state else None
+            seen = state.get("observation")
+            observation = None if seen is None else Observation.from_json(seen)
         except (KeyError, TypeError, ValueError, zlib.error) as error:
             raise Unreadable(f"the cluster state in the results is broken: {error!r}") from None
         platform = spec.platform
         if (len(cluster.free), len(standing.busy)) != (len(platform), len(platform.meters)):
             raise Unreadable("the devices of the cluster state are not the run's")
-        return cls(spec, cluster, standing, sketch or QuantileSketch(), envelope.batch + 1)
+        next_batch = envelope.batch + 1
+        sketch = sketch or QuantileSketch()
+        return cls(spec, cluster, standing, sketch, next_batch, observation)
 
     def state(self) -> dict[str, Any]:
-        return {
+        state = {
             "cluster": self.cluster.to_json(),
             "standing": self.standing.model_dump(),
             "sketch": self.sketch.to_json(),
         }
+        if self.observation is not None:
+            state["observation"] = self.observation.to_json()
+        return state
 
     def advance(self, decisions: pa.RecordBatch) -> tuple[pa.RecordBatch, Simulation]:
         """The results of the next batch, and the simulation after it; self is not changed."""
@@ -71,9 +82,10 @@ class Simulation:
         # Where the decision names no CPU, that of the rotation.
         device, cpu = self.spec.platform.complete(tasks.task_id, share, device, cpu)
         priced = price(tasks, share, self.spec, device, cpu)
-        cluster = self.cluster.copy()
+        cluster, order = self.cluster.copy(), batches.order_of(decisions)
+        observation = self._observe(decisions, tasks, share, device, cpu, priced, order)
         split, platform = self.spec.physics.split, self.spec.platform
-        schedule = virtual.run(cluster, tasks, device, cpu, priced, split, platform)
+        schedule = virtual.run(cluster, tasks, device, cpu, priced, split, platform, order)
         turnaround = schedule.finish - tasks.arrival_time
         # Rounding could give a wait of -1e-16.
         wait = np.maximum(turnaround - priced.time, 0.0)
@@ -97,7 +109,38 @@ class Simulation:
         )
         sketch = self.sketch.add(np.maximum(turnaround, 0.0))
         standing = self._add_up(tasks, device, cpu, priced, schedule.finish, sketch)
-        return rows, Simulation(self.spec, cluster, standing, sketch, self.next_batch + 1)
+        after = self.next_batch + 1
+        return rows, Simulation(self.spec, cluster, standing, sketch, after, observation)
+
+    def _observe(
+        self,
+        decisions: pa.RecordBatch,
+        tasks: Tasks,
+        share: Floats,
+        device: Integers,
+        cpu: Integers,
+        priced: Price,
+        order: Integers | None,
+    ) -> Observation | None:
+        """What the scheduler knows after this batch, if it looks at its cluster."""
+        expected_time = batches.column(decisions, "expected_time")
+        if self.observation is None and not expected_time.any():
+            return None
+        cluster = self.cluster.copy()
+        observation = (self.observation or Observation(cluster)).copy()
+        follow(
+            cluster,
+            observation,
+            tasks,
+            share,
+            device,
+            cpu,
+            expected_time,
+            priced,
+            self.spec,
+            order,
+        )
+        return observation
 
     def _devices(self, decisions: pa.RecordBatch) -> tuple[Integers, Integers]:
         device, cpu = (batches.column(decisions, name) for name in ("device", "cpu"))

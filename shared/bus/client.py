@@ -225,10 +225,12 @@ class Bus:
         stream: str,
         message_id: str,
         after: int | None = None,
+        once: bool = False,
         headers: dict[str, str] | None = None,
     ) -> int:
         """Publish until the stream has stored it; returns its sequence number.
 
+        With `once`, Conflict is raised if a message with this id was stored before.
         With `after` (the sequence of the subject's last message, 0 for none) this is a
         compare-and-set: Conflict is raised if another message follows `after` already, unless that
         is this very message, stored by an attempt whose acknowledgement was lost.
@@ -246,6 +248,8 @@ class Bus:
                     stream=stream,
                     headers=all_headers,
                 )
+                if ack.duplicate and once:
+                    raise Conflict(f"{message_id} was published before")
                 if after is None or not ack.duplicate:
                     return int(ack.seq)
                 # A cluster checks the id first: another instance's message may be stored under it.
@@ -278,7 +282,9 @@ class Bus:
                 return stored.seq
         raise Conflict(f"{subject} was advanced by another instance")
 
-    async def publish_batch(self, batch: batches.Batch, *, after: int | None = None) -> int:
+    async def publish_batch(
+        self, batch: batches.Batch, *, after: int | None = None, once: bool = False
+    ) -> int:
         envelope = batch.envelope
         return await self.publish(
             envelope.subject,
@@ -286,14 +292,28 @@ class Bus:
             stream=envelope.kind.upper(),
             message_id=envelope.message_id,
             after=after,
+            once=once,
         )
 
+    async def broadcast(self, subject: str, body: bytes) -> None:
+        """To whoever listens now; not stored."""
+        client = self.broker._connection
+        if client is None:
+            raise Unavailable("not connected to NATS")
+        await client.publish(subject, body)
+
     async def last_message(
-        self, subject: str, stream: str, check: Callable[[Envelope], object] | None = None
+        self,
+        subject: str,
+        stream: str,
+        check: Callable[[Envelope], object] | None = None,
+        *,
+        delete_unreadable: bool = True,
     ) -> LastMessage | None:
         """The newest readable message of a subject for which `check` does not raise Unreadable.
 
-        Unreadable messages after it become dead letters, so that the sequence can be continued. The
+        Unreadable messages after it become dead letters, so that the sequence can be continued: by
+        the service that continues it, while others wait (`delete_unreadable=False`). The
         stream's leader answers, not the nearest server (`direct`), which may have an older message.
         """
         while True:
@@ -311,6 +331,8 @@ class Bus:
                 # Not garbage: a newer version of the program can continue from it.
                 raise Unavailable(f"{subject}: {error}") from None
             except Unreadable as error:
+                if not delete_unreadable:
+                    raise Unavailable(f"{subject}: the last message is unreadable") from None
                 await self.reject(subject, stream, sequence, message.data or b"", str(error))
                 await self.jetstream.delete_msg(stream, sequence)
 

@@ -166,6 +166,26 @@ def price(
     )
 
 
+def whole_seconds(tasks: Tasks, spec: RunSpec, times: Floats) -> Floats:
+    """Of each whole task (row) on each device type (column), where its data is; infinite: it
+    cannot run there, or does not fit the memory and would run on a CPU instead."""
+    whole = times.copy()
+    for column, kind in enumerate(spec.platform.types):
+        if kind.accelerator:
+            overflow = np.maximum(tasks.memory_required - _room(kind.memory_mb, tasks), 0.0)
+            if spec.physics.memory_policy == "page":
+                whole[:, column] += overflow / kind.bandwidth_mb_s
+            else:
+                whole[overflow > 0, column] = np.inf
+    return whole
+
+
+def moving_seconds(tasks: Tasks, spec: RunSpec) -> Floats | None:
+    """Of each task's data to another node than its home; None where no task has one."""
+    home = _home(tasks, spec)
+    return None if home is None else np.where(home == NOWHERE, 0.0, _transfer(tasks, spec))
+
+
 def execution_time(gpu_time: Floats, cpu_time: Floats, spec: RunSpec) -> Floats:
     if spec.physics.split == "serial":
         return gpu_time + cpu_time

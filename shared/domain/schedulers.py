@@ -6,6 +6,7 @@ A policy is found by its name in `services/scheduler/policies/`; a plug-in needs
 from __future__ import annotations
 
 ORACLE = "oracle"
+CLAIRVOYANT = "clairvoyant"
 FOREST = "hybrid_ml"
 AGENT = "rl_agent"
 
@@ -18,7 +19,14 @@ BUILT_IN = (
     ORACLE,
     "cpu_only",
     "gpu_only",
+    "least_loaded",
+    "eft",
+    "heft",
+    CLAIRVOYANT,
 )
+
+# They know real times that nobody can know: shown for comparison, not as competitors.
+REFERENCES = (ORACLE, CLAIRVOYANT)
 
 LEARNERS = (FOREST, AGENT)
 

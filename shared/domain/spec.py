@@ -182,6 +182,7 @@ class RunSpec(SpecModel):
     learning: Learning = Learning()
     workload: Workload = Field(default_factory=lambda: Workload.model_validate({}))
     _platform: tuple[Cluster, Physics, Platform] | None = PrivateAttr(default=None)
+    _without_noise: tuple[Physics, RunSpec] | None = PrivateAttr(default=None)
 
     @property
     def platform(self) -> Platform:
@@ -193,6 +194,17 @@ class RunSpec(SpecModel):
             platform = make_platform(self.cluster, defaults, self.physics.measured)
             made = self._platform = (self.cluster, self.physics, platform)
         return made[2]
+
+    @property
+    def without_noise(self) -> RunSpec:
+        """The same run with every task as long as expected; made once."""
+        if self.physics.noise == 0:
+            return self
+        if self._without_noise is None or self._without_noise[0] is not self.physics:
+            exact = self.physics.model_copy(update={"noise": 0.0})
+            copy = self.model_copy(update={"physics": exact})
+            self._without_noise = (self.physics, copy)
+        return self._without_noise[1]
 
     @model_validator(mode="after")
     def _curves_are_of_devices(self) -> RunSpec:

@@ -66,6 +66,9 @@ class Decisions:
     model_version: int = 0
     explored: NDArray[np.bool_] | None = None
     probability: Floats | None = None
+    expected_time: Floats | None = None  # seconds of execution that the policy expects
+    # Row numbers in the order in which tasks that arrive together are served; None: by id.
+    order: Integers | None = None
 
 
 def take(tasks: Tasks, rows: slice | Integers) -> Tasks:

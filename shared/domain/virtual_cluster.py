@@ -135,11 +135,11 @@ class Cluster:
         gaps = [(device, *gap) for device in sorted(self.gaps) for gap in self.gaps[device]]
         finished = [(task, *known) for task, known in self.finished.items()]
         return {
-            "free": _pack(self.free),
-            "gaps": [_pack(column) for column in zip(*gaps, strict=True)],
+            "free": pack(self.free),
+            "gaps": [pack(column) for column in zip(*gaps, strict=True)],
             "clock": self.clock,
             "next_task": self.next_task,
-            "finished": [_pack(column) for column in zip(*finished, strict=True)],
+            "finished": [pack(column) for column in zip(*finished, strict=True)],
         }
 
     @classmethod
@@ -147,21 +147,21 @@ class Cluster:
         if "gpu_free" in data:
             return _from_first_format(data)
         gaps: dict[int, list[Gap]] = {}
-        for device, begin, end in zip(*map(_unpack, data["gaps"]), strict=True):
+        for device, begin, end in zip(*map(unpack, data["gaps"]), strict=True):
             gaps.setdefault(int(device), []).append((begin, end))
         finished = {
             int(task): (finish, int(last_child))
-            for task, finish, last_child in zip(*map(_unpack, data["finished"]), strict=True)
+            for task, finish, last_child in zip(*map(unpack, data["finished"]), strict=True)
         }
         next_task = int(data["next_task"])
-        return cls(_unpack(data["free"]), gaps, float(data["clock"]), next_task, finished)
+        return cls(unpack(data["free"]), gaps, float(data["clock"]), next_task, finished)
 
 
-def _pack(numbers: Iterable[float]) -> str:
+def pack(numbers: Iterable[float]) -> str:
     return base64.b64encode(np.asarray(numbers, dtype="<f8").tobytes()).decode()
 
 
-def _unpack(text: str) -> list[float]:
+def unpack(text: str) -> list[float]:
     numbers: list[float] = np.frombuffer(base64.b64decode(text), dtype="<f8").tolist()
     return numbers
 
@@ -170,7 +170,7 @@ def _from_first_format(data: dict[str, Any]) -> Cluster:
     """The state that versions before 0.2 stored: one node, and the latest tasks' finish."""
     free = [float(time) for time in (*data["gpu_free"], *data["cpu_free"])]
     next_task = int(data["next_task"])
-    latest = _unpack(data["finished"])
+    latest = unpack(data["finished"])
     first = next_task - len(latest)
     finished = {
         task: (finish, task + DEPENDENCY_WINDOW) for task, finish in enumerate(latest, first)
@@ -195,13 +195,15 @@ def run(
     price: Price,
     split: str,
     platform: Platform,
+    order: Integers | None = None,
 ) -> Schedule:
-    """Serve the next tasks; moves the cluster forward. Results do not depend on batch sizes."""
+    """Serve the next tasks; moves the cluster forward. Results do not depend on batch sizes.
+    `order`: the row numbers in the order in which tasks are served, instead of by id."""
     overlapped = split == "overlapped"
     both_parts = (price.gpu_time > 0) & (price.cpu_time > 0)
     waits = bool(tasks.parents) or (not overlapped and bool(both_parts.any()))
-    if waits or cluster.gaps or tasks.width is not None:
-        schedule = _insert(cluster, tasks, device, cpu, price, overlapped, platform)
+    if waits or cluster.gaps or tasks.width is not None or order is not None:
+        schedule = _insert(cluster, tasks, device, cpu, price, overlapped, platform, order)
     else:
         schedule = _first_come_first_served(cluster, tasks, device, cpu, price, overlapped)
     cluster.advance(tasks, schedule.finish)
@@ -248,22 +250,24 @@ def _insert(
     price: Price,
     overlapped: bool,
     platform: Platform,
+    order: Integers | None,
 ) -> Schedule:
     """The insertion rule."""
     free, gaps, clock = cluster.free, cluster.gaps, cluster.clock
     arrival = tasks.arrival_time.tolist()
     gpu_start, cpu_start, finish = arrival.copy(), arrival.copy(), arrival.copy()
     width = None if tasks.width is None else tasks.width.tolist()
-    known = _Finished(cluster, tasks, finish) if tasks.parents else None
-    columns = (price.gpu_time, price.cpu_time, device, cpu)
+    known = KnownEnds(cluster, tasks, finish) if tasks.parents else None
+    rows = np.arange(len(tasks)) if order is None else order
+    columns = (tasks.arrival_time, price.gpu_time, price.cpu_time, device, cpu)
 
     def place(chosen: int, ready: float, length: float, i: int) -> float:
         if width is None or width[i] == 1:
             return cluster.place(chosen, ready, length)
         return cluster.place_together(platform.gang(chosen, width[i]), ready, length)
 
-    for i, (ready, gpu_time, cpu_time, chosen, host) in enumerate(
-        zip(arrival, *(column.tolist() for column in columns), strict=True)
+    for i, ready, gpu_time, cpu_time, chosen, host in zip(
+        rows.tolist(), *(column[rows].tolist() for column in columns), strict=True
     ):
         if ready > clock:
             cluster.clock = clock = ready
@@ -297,26 +301,28 @@ def _insert(
     return Schedule(np.array(gpu_start), np.array(cpu_start), np.array(finish))
 
 
-class _Finished:
-    """When the tasks of this batch and of those before end."""
+class KnownEnds:
+    """When the tasks of this batch and of those before end; `finish` is filled as they are placed.
+
+    A parent that should have had its last child before is forgotten, in this batch as in those
+    before."""
 
     def __init__(self, cluster: Cluster, tasks: Tasks, finish: list[float]) -> None:
         self._before, self._first = cluster.finished, cluster.next_task
         self._finish, self._last_child = finish, _last_child(tasks).tolist()
 
+    def end(self, parent: int, i: int, clock: float) -> float:
+        """Of a parent of the i-th task, or the clock if that is later."""
+        row = parent - self._first
+        if row < 0:
+            end = self._before.get(parent, (clock, 0))[0]
+        else:
+            end = self._finish[row] if self._last_child[row] >= self._first + i else clock
+        return end if end > clock else clock
+
     def latest(self, parents: Iterable[int], i: int, clock: float) -> float:
-        """When the last parent of the i-th task ends, at the clock or later. A parent that should
-        have had its last child before is forgotten, in this batch as in those before."""
-        ready = clock
-        for parent in parents:
-            row = parent - self._first
-            if row < 0:
-                end = self._before.get(parent, (clock, 0))[0]
-            else:
-                end = self._finish[row] if self._last_child[row] >= self._first + i else clock
-            if end > ready:
-                ready = end
-        return ready
+        """When the last parent of the i-th task ends, at the clock or later."""
+        return max((self.end(parent, i, clock) for parent in parents), default=clock)
 
 
 def _last_child(tasks: Tasks) -> Integers:

@@ -24,6 +24,7 @@ from shared.domain.tasks import (
     LARGEST,
     USUAL,
     Decisions,
+    Integers,
     Tasks,
 )
 from shared.errors import Unreadable
@@ -137,6 +138,8 @@ def _check_values(rows: pa.RecordBatch, kind: str) -> None:
         for name in ("device", "cpu"):
             number = column(rows, name)
             _require(name, "-1 or more", number >= -1, number)
+        expected = column(rows, "expected_time")
+        _require("expected_time", _UP_TO, (expected >= 0) & (expected <= LARGEST), expected)
 
 
 def task_problem(tasks: Tasks, window: int = FARTHEST_PARENT) -> str | None:
@@ -218,6 +221,7 @@ def decision_rows(
     """The task rows with the decision's columns behind them."""
     count = len(tasks)
     explored, probability = decisions.explored, decisions.probability
+    expected = decisions.expected_time
     share = np.asarray(decisions.gpu_fraction, np.float64)
     device, cpu = platform.complete(tasks.task_id, share, decisions.device, decisions.cpu)
     values = {
@@ -227,8 +231,28 @@ def decision_rows(
         "model_version": np.full(count, decisions.model_version),
         "explored": np.zeros(count, np.bool_) if explored is None else explored,
         "probability": np.ones(count) if probability is None else probability,
+        "expected_time": np.zeros(count) if expected is None else expected,
+        "turn": _turns(decisions.order, count),
     }
     return _rows("decisions", values, task_rows)
+
+
+def _turns(order: Integers | None, count: int) -> Integers:
+    turns = np.full(count, -1)
+    if order is not None:
+        turns[order] = np.arange(count)
+    return turns
+
+
+def order_of(decision_rows: pa.RecordBatch) -> Integers | None:
+    """The row numbers in the order in which the scheduler wants them served; None: by id."""
+    turns = column(decision_rows, "turn")
+    if turns[0] < 0:
+        return None
+    order: Integers = np.argsort(turns, kind="stable")
+    if not np.array_equal(turns[order], np.arange(len(turns))):
+        raise Unreadable("turn is not each number from 0 once")
+    return order
 
 
 def result_rows(decision_rows: pa.RecordBatch, values: Mapping[str, Any]) -> pa.RecordBatch:

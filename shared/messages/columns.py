@@ -19,8 +19,9 @@ from shared.messages.standing import Since, Standing
 FLOAT, INT, TEXT, FLAG = pa.float64(), pa.int64(), pa.string(), pa.bool_()
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 
-# The schema version that added columns for any cluster.
+# The schema versions that added columns for any cluster, and for schedulers that see theirs.
 DEVICES = 2
+OBSERVED = 3
 
 
 def list_of(item: pa.DataType) -> pa.DataType:
@@ -93,6 +94,20 @@ DECISION = (
     Column("model_version", pa.int32(), "of the model that decided; 0: no model"),
     Column("explored", FLAG, "whether the decision was a random exploration"),
     Column("probability", FLOAT, "with which this choice was made"),
+    Column(
+        "expected_time",
+        FLOAT,
+        "seconds of execution that the scheduler expected; 0: it gave no estimate",
+        since=OBSERVED,
+        default=0.0,
+    ),
+    Column(
+        "turn",
+        pa.int32(),
+        "its place among the tasks of its batch, where they were not served by id; else -1",
+        since=OBSERVED,
+        default=-1,
+    ),
 )
 RESULT = (
     Column("time", FLOAT, "execution time, seconds"),

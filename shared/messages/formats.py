@@ -14,8 +14,9 @@ from pydantic import AfterValidator, ValidationError
 
 Kind = Literal["batch", "run", "event", "model"]
 
-# batch 2: decisions name a device and a CPU. run 2: clusters of any devices, noise, measured times.
-FORMATS: dict[Kind, int] = {"batch": 2, "run": 2, "event": 1, "model": 1}
+# batch 2: decisions name a device and a CPU; 3: and the order in which tasks are served.
+# run 2: clusters of any devices, noise, measured times.
+FORMATS: dict[Kind, int] = {"batch": 3, "run": 2, "event": 1, "model": 1}
 
 
 def too_new(kind: Kind, number: int) -> str | None:

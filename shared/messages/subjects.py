@@ -30,6 +30,11 @@ def results(run: str, scheduler: str) -> str:
     return f"results.{run}.{scheduler}"
 
 
+def placed(run: str, scheduler: str) -> str:
+    """Between the workers of a cluster policy: the cluster after a batch. Not stored."""
+    return f"placed.{run}.{scheduler}"
+
+
 def model(run: str, name: str) -> str:
     return f"models.{run}.{name}"
 

@@ -51,10 +51,10 @@ def no_polling(monkeypatch: pytest.MonkeyPatch) -> None:
 class Worker:
     """A scheduler on the bus, observed by its decisions."""
 
-    def __init__(self, arena: Arena, run: RunRecord, name: str = FOREST) -> None:
+    def __init__(self, arena: Arena, run: RunRecord, stream: str = subjects.DECISIONS) -> None:
         self.arena = arena
         self.run = run
-        self.name = name
+        self.stream = stream  # a simulator removes decisions
 
     async def decide(self) -> tuple[int, float]:
         """Model version and share of one more batch."""
@@ -62,10 +62,10 @@ class Worker:
         tasks, cursor = generate(self.run.spec, position.cursor, 3)
         batch = position.next_message(self.run.run, tasks, cursor)
         await self.arena.bus.publish_batch(batch, after=position.sequence)
-        subject = subjects.decisions(self.run.run, self.name)
+        subject = f"{self.stream.lower()}.{self.run.run}.{FOREST}"
 
         async def decision() -> Batch | None:
-            decisions = await self.arena.batches(subjects.DECISIONS, subject)
+            decisions = await self.arena.batches(self.stream, subject)
             return next((d for d in decisions if d.envelope.batch == batch.envelope.batch), None)
 
         rows = (await eventually(decision)).rows.to_pydict()
@@ -140,7 +140,8 @@ async def test_a_published_model_is_put_into_service(arena: Arena) -> None:
 async def test_a_late_worker_loads_the_newest_model(arena: Arena) -> None:
     run = await deployed(arena, "hybrid_ml")
     (first,) = arena._services
-    worker = Worker(arena, run)
+    await arena.start("simulator")  # its results tell the late worker where the run is
+    worker = Worker(arena, run, subjects.RESULTS)
     await publish_valid(arena, run, 1, 0.25)
     assert await worker.decide() == (1, 0.25)
     await arena.stop(first)
@@ -283,7 +284,7 @@ class TestModelCache:
     """Without a subscription to new models."""
 
     async def version_used(self, cache: ModelCache) -> int:
-        return (await cache.decide(RUN, one_task(), ONE_TREE)).model_version
+        return (await cache.model(RUN))[1]
 
     async def test_a_missed_model_is_found_by_polling(
         self, bus: Bus, monkeypatch: pytest.MonkeyPatch
@@ -319,17 +320,18 @@ class TestModelCache:
         for number in range(model_cache.CACHED_RUNS + 3):
             run = f"run{number}"
             await model_registry.ship(bus, manifest_of(body, 1, run), body, after=0)
-            assert (await cache.decide(run, one_task(), ONE_TREE)).model_version == 1
+            assert (await cache.model(run))[1] == 1
         assert len(cache._entries) == model_cache.CACHED_RUNS
-        assert (await cache.decide("run0", one_task(), ONE_TREE)).model_version == 1
+        assert (await cache.model("run0"))[1] == 1
 
     async def test_a_frozen_policy_finds_its_model_after_many_versions(self, bus: Bus) -> None:
         cache = ModelCache(FrozenForest(), bus)
         await publish_model(bus, 1, always(0.25))
         for version in range(2, streams.KEPT_VERSIONS + 3):
             await publish_model(bus, version, always(0.5))
-        decisions = await cache.decide(RUN, one_task(), ONE_TREE)
-        assert (decisions.model_version, decisions.gpu_fraction.tolist()) == (1, [0.25])
+        model, version = await cache.model(RUN)
+        shares = FrozenForest().prepare_with(model, one_task(), ONE_TREE)
+        assert (version, shares.tolist()) == (1, [0.25])
 
     async def test_a_frozen_policy_keeps_its_first_model(
         self, bus: Bus, monkeypatch: pytest.MonkeyPatch

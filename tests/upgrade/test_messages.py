@@ -23,9 +23,8 @@ PRICED = [
 STORED = ("runs", "tasks", "scheduler_results", "standings", "training_data", "models", "events")
 
 
-DECIDED = [
-    *("task_id", "size", "dependencies", "gpu_fraction", "device", "model_version", "probability"),
-]
+# Not the device: since 0.2 hybrid_ml takes the one that ends first.
+DECIDED = ["task_id", "size", "dependencies", "gpu_fraction", "model_version", "probability"]
 
 
 def as_it_is(message: Message) -> Message:

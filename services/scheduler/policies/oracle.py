@@ -13,6 +13,7 @@ class Oracle(Policy):
     """
 
     name = ORACLE
+    knows_real_times = True
 
     def decide(self, tasks: Tasks, spec: RunSpec) -> Decisions:
         return fastest(tasks, spec)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -11,14 +12,29 @@ from sklearn.linear_model import LinearRegression
 
 from services.scheduler.policies.hybrid_ml import HybridMl
 from services.trainer import forest
+from shared.domain.cluster_view import ClusterView
+from shared.domain.observation import Observation
 from shared.domain.spec import RunSpec
-from shared.domain.tasks import Tasks
+from shared.domain.tasks import Floats, Tasks
+from shared.domain.virtual_cluster import Cluster
 from shared.domain.workload import Cursor, generate
-from tests.unit.scheduler.learned_contract import LearnedContract
+from tests.unit.scheduler.cluster_policy_contract import ClusterPolicyContract
 
 
-class TestHybridMl(LearnedContract):
-    learned = HybridMl
+class WithModel(HybridMl):
+    """`hybrid_ml` with its model, as a worker uses it."""
+
+    def __init__(self, body: bytes) -> None:
+        self._model = self.load_model(body)
+
+    def prepare(self, tasks: Tasks, spec: RunSpec) -> Floats:
+        return self.prepare_with(self._model, tasks, spec)
+
+
+class TestHybridMl(ClusterPolicyContract):
+    @pytest.fixture
+    def make_policy(self, spec: RunSpec) -> Callable[[], HybridMl]:
+        return lambda: WithModel(self.model(spec.model_dump_json()))
 
     @staticmethod
     @cache
@@ -39,7 +55,7 @@ class TestForestShares:
         line.coef_, line.intercept_, line.n_features_in_ = np.array([weights]), [constant], 5
         body = to_onnx(line, np.zeros((1, 5), np.float32), target_opset=17).SerializeToString()
         policy = HybridMl()
-        return policy.decide_with(policy.load_model(body), tasks, RunSpec()).gpu_fraction.tolist()
+        return policy.prepare_with(policy.load_model(body), tasks, RunSpec()).tolist()
 
     def test_the_model_sees_the_features_in_their_order(self) -> None:
         tasks = Tasks(*(np.array([number]) for number in (0, 80.0, 0.5, 20.0, 0.0)))
@@ -74,12 +90,38 @@ class TestForestShares:
         none_on_gpu = Tasks(np.arange(3), np.ones(3), np.full(3, 0.05), memory, np.zeros(3))
         assert self.shares([0, 1, 0, 0, 0], 0.0, none_on_gpu) == [0.0, 0.0, 0.0]
 
-    def test_it_neither_explores_nor_chooses_a_gpu(self) -> None:
-        tasks, _ = generate(RunSpec(), Cursor(), 10)
-        policy = HybridMl()
-        body = TestHybridMl.model(RunSpec().model_dump_json())
-        decisions = policy.decide_with(policy.load_model(body), tasks, RunSpec())
-        assert (decisions.device, decisions.explored, decisions.probability) == (None, None, None)
+
+class TestChoiceOfGpu:
+    @staticmethod
+    def devices(spec: RunSpec, count: int) -> list[int]:
+        """Of equal tasks of size 1000 and intensity 0.5 that arrive together, all on a GPU."""
+        ones = np.ones(count)
+        tasks = Tasks(np.arange(count), 1000 * ones, 0.5 * ones, 0 * ones, 0 * ones)
+        cluster = Cluster.idle(len(spec.platform))
+        view = ClusterView(cluster, Observation(cluster.copy()), tasks, spec, prepared=ones)
+        return HybridMl().decide(tasks, view, spec).device.tolist()
+
+    def test_equal_gpus_are_taken_by_the_shortest_queue(self) -> None:
+        assert self.devices(RunSpec.parse({"cluster": {"gpus": 3}}), 7) == [0, 1, 2, 0, 1, 2, 0]
+
+    def test_a_fast_gpu_with_a_queue_gives_way_to_a_slow_one(self) -> None:
+        """0.1 s on `fast`, 0.4 s on `slow`, both at the highest watts. Scores with weight 1/2:
+        q/2 + 0.1 and 0.4, so that `slow` is better once 0.6 s are queued on `fast`."""
+        devices = [{"type": "fast", "speed": 4, "watts": 50}, {"type": "slow", "watts": 50}]
+        spec = RunSpec.parse({"cluster": {"devices": [*devices, {"type": "cpu", "watts": 50}]}})
+        assert self.devices(spec, 9) == [0] * 7 + [1, 0]
+
+    def test_energy_counts_as_much_as_its_weight(self) -> None:
+        """`hungry` takes 0.2 s at 400 W, `frugal` 0.4 s at 100 W: scores w * 0.2 + (1 - w) * 0.2
+        and w * 0.1 + (1 - w) * 0.4, equal at w = 2/3."""
+        devices = [
+            {"type": "hungry", "speed": 2, "watts": 400},
+            {"type": "frugal", "watts": 100},
+            {"type": "cpu"},
+        ]
+        for weight, device in ((0.6, 0), (0.7, 1)):
+            data = {"cluster": {"devices": devices}, "learning": {"energy_weight": weight}}
+            assert self.devices(RunSpec.parse(data), 1) == [device]
 
 
 def linear_onnx(features: int) -> bytes:

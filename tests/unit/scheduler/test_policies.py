@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from services.scheduler.policy import Policy, PolicyError, check, load
+from services.scheduler.cluster_worker import ClusterCopy, place
+from services.scheduler.policy import ClusterPolicy, Policy, PolicyError, check, load
 from services.scheduler.worker import decide
 from shared.domain.schedulers import BUILT_IN, LEARNERS, ORACLE
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Tasks
 from shared.messages import batches
 from shared.messages.batches import Batch, Envelope
+from tests.unit.scheduler.cluster_policy_contract import ClusterPolicyContract
 from tests.unit.scheduler.policy_contract import PolicyContract
 
 SERIAL = RunSpec()
@@ -34,16 +36,50 @@ def tasks_of(*rows: tuple[float, float, float], first: int = 0) -> Tasks:
     return Tasks(np.arange(first, first + count), size, intensity, memory, np.zeros(count))
 
 
+def load_task_policy(name: str) -> Policy:
+    policy = load(name)
+    assert isinstance(policy, Policy)
+    return policy
+
+
+def load_cluster_policy(name: str) -> ClusterPolicy:
+    policy = load(name)
+    assert isinstance(policy, ClusterPolicy)
+    return policy
+
+
 def shares(name: str, tasks: Tasks, spec: RunSpec = SERIAL) -> Any:
-    return load(name).decide(tasks, spec).gpu_fraction.tolist()
+    return load_task_policy(name).decide(tasks, spec).gpu_fraction.tolist()
 
 
-class TestBuiltIn(PolicyContract):
-    """`hybrid_ml` and `rl_agent` without a model, as before their first one."""
+async def decided(name: str, tasks: Tasks, spec: RunSpec = SERIAL) -> dict[str, list[Any]]:
+    """The columns of the decisions of a policy of either kind, without a model."""
+    policy = load(name)
+    batch = Batch(Envelope("tasks", "run", 0, 0.0), batches.task_rows(tasks))
+    if isinstance(policy, Policy):
+        return (await decide(batch, policy, None, spec)).rows.to_pydict()
+    prepared = policy.prepare(tasks, spec)
+    return place(batch, policy, ClusterCopy.new(spec), spec, prepared)[0].rows.to_pydict()
 
-    @pytest.fixture(params=BUILT_IN)
+
+TASK_POLICIES = [name for name in BUILT_IN if isinstance(load(name), Policy)]
+CLUSTER_POLICIES = [name for name in BUILT_IN if isinstance(load(name), ClusterPolicy)]
+
+
+class TestTaskPolicies(PolicyContract):
+    """`rl_agent` without a model, as before its first one."""
+
+    @pytest.fixture(params=TASK_POLICIES)
     def make_policy(self, request: pytest.FixtureRequest) -> Callable[[], Policy]:
-        return lambda: load(request.param)
+        return lambda: load_task_policy(request.param)
+
+
+class TestClusterPolicies(ClusterPolicyContract):
+    """`hybrid_ml` without a model, as before its first one."""
+
+    @pytest.fixture(params=CLUSTER_POLICIES)
+    def make_policy(self, request: pytest.FixtureRequest) -> Callable[[], ClusterPolicy]:
+        return lambda: load_cluster_policy(request.param)
 
 
 @pytest.mark.parametrize(
@@ -59,9 +95,12 @@ def test_a_fixed_rule_does_not_look_at_the_tasks(name: str, expected: list[float
 
 
 @pytest.mark.parametrize("name", ["greedy", *LEARNERS])
-def test_the_share_of_greedy_and_of_learners_without_a_model_is_the_intensity(name: str) -> None:
+async def test_the_share_of_greedy_and_of_learners_without_a_model_is_the_intensity(
+    name: str,
+) -> None:
     tasks = tasks_of((10, 0.0, 9), (1e6, 0.125, 64_000), (1, 1.0, 0))
-    assert shares(name, tasks) == [0, 0.125, 1]
+    rows = await decided(name, tasks)
+    assert rows["gpu_fraction"] == [0, 0.125, 1]
 
 
 class TestOracle:
@@ -110,13 +149,10 @@ class TestRandom:
 
 @pytest.mark.parametrize("name", LEARNERS)
 async def test_a_decision_without_a_model_has_version_0(name: str) -> None:
-    tasks = tasks_of(EASY, TINY, first=5)
-    batch = Batch(Envelope("tasks", "run", 0, 0.0), batches.task_rows(tasks))
-    rows = (await decide(batch, load(name), None, SERIAL)).rows.to_pydict()
+    rows = await decided(name, tasks_of(EASY, TINY))
     assert rows["model_version"] == [0, 0]
     assert rows["explored"] == [False, False]
     assert rows["probability"] == [1.0, 1.0]
-    assert rows["device"] == [1, 2]
     assert rows["cpu"] == [4, 4]
 
 

@@ -78,7 +78,7 @@ def test_a_file_with_the_name_of_a_standard_module_does_not_replace_it(tmp_path:
 
 def test_without_a_policy_the_error_says_what_to_set() -> None:
     assert reason("").startswith(
-        "no policy given: set HYBRID_POLICY to one of cpu_only, gpu_only, greedy, "
+        "no policy given: set HYBRID_POLICY to one of clairvoyant, cpu_only, eft, "
     )
 
 
@@ -129,12 +129,14 @@ def test_a_file_without_exactly_one_policy_names_its_policies(
     tmp_path: Path, text: str, classes: str
 ) -> None:
     file = written(tmp_path, text)
-    assert reason(file) == f"{file}: one Policy class expected, found: {classes}"
+    assert reason(file) == f"{file}: one Policy or ClusterPolicy class expected, found: {classes}"
 
 
 def test_a_missing_class_says_so() -> None:
     reference = "services.scheduler.policies.greedy:Gready"
-    assert reason(reference) == f"{reference}: one Policy class expected, found: none"
+    assert (
+        reason(reference) == f"{reference}: one Policy or ClusterPolicy class expected, found: none"
+    )
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,8 @@ DECISION_COLUMNS: dict[str, list[Any]] = {
     "model_version": [7, 7, 7],
     "explored": [False, True, False],
     "probability": [1.0, 0.05, 1.0],
+    "expected_time": [0.5, 0.0, 2.5],
+    "turn": [1, 0, 2],
 }
 RESULT_COLUMNS: dict[str, list[Any]] = {
     name: [0.5, 1.5, 2.5] for name in [column.name for column in RESULT]

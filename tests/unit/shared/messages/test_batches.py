@@ -101,12 +101,15 @@ def test_decisions_carry_what_the_policy_chose() -> None:
         model_version=7,
         explored=np.array(DECISION_COLUMNS["explored"]),
         probability=np.array(DECISION_COLUMNS["probability"]),
+        expected_time=np.array(DECISION_COLUMNS["expected_time"]),
+        order=np.array([1, 0, 2]),
     )
     platform = RunSpec().platform
     decided = batches.decision_rows(rows, batches.tasks_of(rows), decisions, platform)
     # Where it chose none: the GPU of task 2 and the only CPU in rotation.
     completed = {**CONTENT["decisions"], "device": [0, 3, 2], "cpu": [4, 4, 4]}
     assert decided.to_pydict() == completed
+    assert np.array_equal(batches.order_of(decided), [1, 0, 2])
 
 
 @pytest.mark.parametrize(

@@ -180,8 +180,8 @@ def test_a_compressed_message_is_refused_before_it_is_unpacked(codec: str, packe
 
 
 def test_a_newer_format_is_refused_by_its_number() -> None:
-    reason = refusal(written(json.dumps(ENVELOPE | {"format": 3})))
-    assert reason == "batch format 3 is newer than the 2 that this version reads: upgrade it"
+    reason = refusal(written(json.dumps(ENVELOPE | {"format": 4})))
+    assert reason == "batch format 4 is newer than the 3 that this version reads: upgrade it"
 
 
 @pytest.mark.parametrize("missing", ["format", "kind", "run", "batch", "published_at"])

@@ -1,0 +1,244 @@
+"""Workers of cluster policies: a run's batches are placed in order, each on the cluster as the
+batch before left it.
+
+A worker keeps a copy of the cluster, which its own decisions move forward. Replicas take turns: who
+has placed a batch sends its copy to the others. Whoever has no copy (after a start, or when a
+replica died) takes the checkpoint that the simulator stored with the last results. If nobody places
+the next batch, a waiting worker reads it from the stream and places it itself. All of them come to
+the same decisions, so two that place the same batch do no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nats.js.errors import NotFoundError
+
+from services.scheduler.learned_policy import LearnedClusterPolicy
+from services.scheduler.model_cache import ModelCache
+from services.scheduler.policy import ClusterPolicy, check_placed, visible_spec
+from services.scheduler.worker import Worker, with_decisions
+from shared.bus.service import Service
+from shared.domain.cluster_view import ClusterView
+from shared.domain.observation import Observation
+from shared.domain.spec import RunSpec
+from shared.domain.virtual_cluster import Cluster
+from shared.errors import Conflict, Unavailable, Unreadable
+from shared.messages import batches, subjects
+from shared.messages.batches import Batch
+from shared.messages.envelope import Envelope
+from shared.runtime.logs import logger
+
+# A batch that nobody has placed for this long is taken over; longer if batches take longer.
+TAKEOVER_SECONDS = 1.0
+TAKEOVER_FACTOR = 3.0
+# How often a waiting worker looks at the checkpoint.
+CHECK_SECONDS = 0.25
+# Runs whose cluster is kept; that of others is read from the bus.
+CACHED_RUNS = 16
+
+log = logger()
+
+
+@dataclass(slots=True)
+class ClusterCopy:
+    """The cluster before the batch `next_batch`, and what the scheduler knows of it."""
+
+    next_batch: int
+    cluster: Cluster
+    observation: Observation
+
+    @classmethod
+    def new(cls, spec: RunSpec) -> ClusterCopy:
+        cluster = Cluster.idle(len(spec.platform))
+        return cls(0, cluster, Observation(cluster.copy()))
+
+    @classmethod
+    def from_state(cls, next_batch: int, state: dict[str, Any]) -> ClusterCopy:
+        """From what the simulator or another worker sent."""
+        try:
+            cluster, seen = Cluster.from_json(state["cluster"]), state.get("observation")
+            # Results of a version whose workers did not look at the cluster have none.
+            observation = (
+                Observation(cluster.copy()) if seen is None else Observation.from_json(seen)
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise Unreadable(f"not the state of a cluster: {error!r}") from None
+        return cls(next_batch, cluster, observation)
+
+    def state(self) -> dict[str, Any]:
+        return {"cluster": self.cluster.to_json(), "observation": self.observation.to_json()}
+
+
+def place(
+    batch: Batch,
+    policy: ClusterPolicy,
+    copy: ClusterCopy,
+    spec: RunSpec,
+    prepared: Any,
+    model_version: int = 0,
+) -> tuple[Batch, ClusterCopy]:
+    """The decisions of a batch, and the cluster after it; `copy` is not changed."""
+    tasks = batches.tasks_of(batch.rows)
+    cluster, observation = copy.cluster.copy(), copy.observation.copy()
+    view = ClusterView(
+        cluster,
+        observation,
+        tasks,
+        spec,
+        knows_real_times=policy.knows_real_times,
+        prepared=prepared,
+    )
+    decisions = policy.decide(tasks, view, visible_spec(spec, policy))
+    decisions = replace(check_placed(decisions, view, policy.name), model_version=model_version)
+    decided = with_decisions(batch, tasks, decisions, policy, spec)
+    return decided, ClusterCopy(batch.envelope.batch + 1, cluster, observation)
+
+
+class ClusterWorker(Worker):
+    def __init__(
+        self, service: Service, policy: ClusterPolicy, models: ModelCache | None = None
+    ) -> None:
+        super().__init__(service, policy, models)
+        self._cluster_policy = policy
+        self._copies: OrderedDict[str, ClusterCopy] = OrderedDict()
+        self._news = asyncio.Event()
+        self._prepare_seconds = 0.0
+
+    async def decide_batch(self, batch: Batch, spec: RunSpec) -> None:
+        prepared, version = await self._prepare(batch, spec)
+        copy = await self._await_turn(batch, spec)
+        if copy is not None:
+            await self._place_and_publish(batch, copy, spec, prepared, version)
+
+    async def on_placed(self, subject: str, body: bytes) -> None:
+        """Another worker has placed a batch: take its copy of the cluster."""
+        run = subject.split(".")[1]
+        known = self._copies.get(run)
+        try:
+            state = json.loads(body)
+            next_batch = int(state["next_batch"])
+            if known is None or known.next_batch >= next_batch:
+                return  # this run's batches do not come here, or the worker's own message
+            self._remember(run, ClusterCopy.from_state(next_batch, state))
+        except (Unreadable, ValueError, KeyError, TypeError) as error:
+            log.warning("unreadable state of a cluster", run=run, error=repr(error))
+
+    async def _prepare(self, batch: Batch, spec: RunSpec) -> tuple[Any, int]:
+        """What the policy prepares, in a thread: replicas' messages are heard meanwhile."""
+        policy, visible = self._cluster_policy, visible_spec(spec, self._cluster_policy)
+        model, version = (
+            (None, 0) if self._models is None else await self._models.model(batch.envelope.run)
+        )
+        started = time.perf_counter()
+        tasks = batches.tasks_of(batch.rows)
+        try:
+            if version and isinstance(policy, LearnedClusterPolicy):
+                prepared = await asyncio.to_thread(policy.prepare_with, model, tasks, visible)
+            elif type(policy).prepare is not ClusterPolicy.prepare:
+                prepared = await asyncio.to_thread(policy.prepare, tasks, visible)
+            else:
+                prepared = None
+        except Exception as error:
+            await self.report_failure(batch, error)
+            raise
+        self._prepare_seconds = time.perf_counter() - started
+        return prepared, version
+
+    async def _await_turn(self, batch: Batch, spec: RunSpec) -> ClusterCopy | None:
+        """The cluster before this batch; None if the batch is decided already."""
+        run, number = batch.envelope.run, batch.envelope.batch
+        patience = max(TAKEOVER_SECONDS, TAKEOVER_FACTOR * self._prepare_seconds)
+        position, since = -1, time.monotonic()
+        while True:
+            self._news.clear()
+            copy = self._copies.get(run) or await self._load_checkpoint(run, spec)
+            if copy.next_batch >= number:
+                return copy if copy.next_batch == number else None
+            if copy.next_batch != position:
+                position, since = copy.next_batch, time.monotonic()
+            elif time.monotonic() - since > patience:
+                await self._take_over(run, copy, spec)
+                continue
+            try:
+                await asyncio.wait_for(self._news.wait(), CHECK_SECONDS)
+            except TimeoutError:
+                await self._load_checkpoint(run, spec)
+
+    async def _take_over(self, run: str, copy: ClusterCopy, spec: RunSpec) -> None:
+        """Place a batch whose worker has died. If it cannot be read, this worker's own batch is
+        redelivered later, so that other runs go on meanwhile."""
+        batch = await self._read_batch(run, copy.next_batch)
+        if batch is None:
+            raise Unavailable(f"batch {copy.next_batch} of run {run} is not placed yet")
+        log.info("a batch is taken over", run=run, batch=copy.next_batch)
+        prepared, version = await self._prepare(batch, spec)
+        await self._place_and_publish(batch, copy, spec, prepared, version)
+
+    async def _place_and_publish(
+        self, batch: Batch, copy: ClusterCopy, spec: RunSpec, prepared: Any, version: int
+    ) -> None:
+        run, started = batch.envelope.run, time.perf_counter()
+        try:
+            decided, after = place(batch, self._cluster_policy, copy, spec, prepared, version)
+        except Exception as error:
+            await self.report_failure(batch, error)
+            raise
+        seconds = time.perf_counter() - started + self._prepare_seconds
+        try:
+            await self._service.bus.publish_batch(decided, once=True)
+        except Conflict:
+            # Another worker's decisions are stored; with another model they may differ from ours.
+            self._copies.pop(run, None)
+            return
+        self._remember(run, after)
+        self.count(decided, seconds)
+        state = {"next_batch": after.next_batch, **after.state()}
+        subject = subjects.placed(run, self._policy.name)
+        await self._service.bus.broadcast(subject, json.dumps(state).encode())
+
+    def _remember(self, run: str, copy: ClusterCopy) -> None:
+        self._copies[run] = copy
+        self._copies.move_to_end(run)
+        if len(self._copies) > CACHED_RUNS:
+            self._copies.popitem(last=False)
+        self._news.set()
+
+    async def _load_checkpoint(self, run: str, spec: RunSpec) -> ClusterCopy:
+        """The newer one of our copy and the checkpoint in the last results."""
+
+        def copy_after(envelope: Envelope) -> ClusterCopy:
+            return ClusterCopy.from_state(envelope.batch + 1, envelope.state or {})
+
+        subject = subjects.results(run, self._policy.name)
+        last = await self._service.bus.last_message(
+            subject, subjects.RESULTS, copy_after, delete_unreadable=False
+        )
+        stored = ClusterCopy.new(spec) if last is None else copy_after(last.envelope)
+        known = self._copies.get(run)
+        if known is None or known.next_batch < stored.next_batch:
+            self._remember(run, stored)
+        return self._copies[run]
+
+    async def _read_batch(self, run: str, number: int) -> Batch | None:
+        """A batch that was delivered to a worker and is not acknowledged."""
+        jetstream, subject = self._service.bus.jetstream, subjects.tasks(run)
+        durable = subjects.scheduler_durable(self._policy.name)
+        info = await jetstream.consumer_info(subjects.TASKS, durable)
+        sequence = (info.ack_floor.stream_seq if info.ack_floor else 0) or 0
+        with suppress(NotFoundError, Unreadable):
+            while True:
+                message = await jetstream.get_msg(
+                    subjects.TASKS, seq=sequence + 1, subject=subject, next=True
+                )
+                batch = batches.decode(message.data or b"", subject)
+                if batch.envelope.batch >= number:
+                    return batch if batch.envelope.batch == number else None
+                sequence = message.seq or sequence + 1
+        return None
