@@ -166,7 +166,7 @@ async def make_bus(server: NatsServer) -> Client:
     """Streams with a message each, and the consumers; returns a client that may read them."""
     bus = await connect(settings_for(server.url))
     for subject in PUBLISH:
-        if not subject.startswith(("_INBOX", "arena", "$SYS", "anything")):
+        if not subject.startswith(("_INBOX", "arena", "placed", "$SYS", "anything")):
             await bus.jetstream.publish(subject, b"{}")
     for (stream, name), _ in CONSUMERS.items():
         await bus.jetstream.add_consumer(stream, ConsumerConfig(durable_name=name))
