@@ -19,6 +19,10 @@ from shared.domain.tasks import Floats, Integers, Tasks
 from shared.domain.times import seconds
 from shared.domain.virtual_cluster import Cluster, KnownEnds
 
+# When a wide task can start on all of its devices is found in this many rounds at the most: delays
+# are rounded, so that the last digit might change for ever.
+MOST_ROUNDS = 256
+
 
 class ClusterTracker:
     """`now`: when the current task arrives; `ready`: when its parents are expected to be done."""
@@ -156,7 +160,7 @@ class ClusterTracker:
         if self._width is None or self._width[self._row] == 1:
             return self._place(device, ready, real_ready, length, real_length)
         gang = self.platform.gang(device, self._width[self._row])
-        start = max(self._earliest(each, ready, length) for each in gang)
+        start = self._earliest_together(gang, ready, length)
         real_start = self._real.earliest_together(gang, real_ready, real_length)
         ends = [self._place(each, start, real_start, length, real_length) for each in gang]
         return max(end for end, _ in ends), ends[0][1]
@@ -189,6 +193,15 @@ class ClusterTracker:
     def _earliest(self, device: int, ready: float, length: float) -> float:
         delay = self._observation.delay(device, self.now)
         return self._assumed.earliest(device, ready - delay, length) + delay
+
+    def _earliest_together(self, gang: Sequence[int], ready: float, length: float) -> float:
+        start = ready
+        for _ in range(MOST_ROUNDS):
+            latest = max(self._earliest(each, start, length) for each in gang)
+            if latest <= start:
+                break
+            start = latest
+        return start
 
     def _refresh(self, device: int) -> None:
         """The device's numbers after its queue has changed."""

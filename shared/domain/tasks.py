@@ -22,6 +22,9 @@ DEPENDENCY_WINDOW = 256
 # The most that the workload may say. The cluster remembers a task until its last child is served.
 FARTHEST_PARENT = 1_000_000
 
+# The most tasks of one batch, and of one request.
+MOST_BATCH_TASKS = 10_000
+
 # Largest size, MB or arrival time: a larger task would dominate every sum.
 LARGEST = 1e9
 
@@ -83,8 +86,20 @@ def _take(values: Any, rows: slice | Integers) -> Any:
     return [values[row] for row in rows]
 
 
+def first_batch(tasks: Tasks, size: int, most: int) -> int:
+    """How many of the tasks make a batch of about this size: tasks that arrive at the same moment
+    stay together, since a scheduler may serve them in another order, unless they are too many."""
+    if len(tasks) <= size:
+        return len(tasks)
+    arrival = tasks.arrival_time
+    after = int(np.searchsorted(arrival[size:], arrival[size - 1], side="right")) + size
+    return min(after, most)
+
+
 def concatenate(batches: Sequence[Tasks]) -> Tasks:
-    """One batch of several, without their parents: learners do not use them."""
+    """One batch of several."""
+    if len(batches) == 1:
+        return batches[0]
     columns: dict[str, Any] = {}
     for field in fields(Tasks):
         values = [getattr(batch, field.name) for batch in batches]
@@ -99,4 +114,15 @@ def concatenate(batches: Sequence[Tasks]) -> Tasks:
             )
     if any(len(batch.kind) for batch in batches):
         columns["kind"] = [kind for batch in batches for kind in (batch.kind or [""] * len(batch))]
+    if any(len(batch.parents) for batch in batches):
+        columns["parents"] = [
+            parents for batch in batches for parents in (batch.parents or [()] * len(batch))
+        ]
+    if any(batch.last_child is not None for batch in batches):
+        columns["last_child"] = np.concatenate([known_last_child(batch) for batch in batches])
     return Tasks(**columns)
+
+
+def known_last_child(tasks: Tasks) -> Integers:
+    """The last task that may depend on each one."""
+    return tasks.task_id + DEPENDENCY_WINDOW if tasks.last_child is None else tasks.last_child

@@ -25,7 +25,13 @@ import numpy as np
 
 from shared.domain.physics import Price
 from shared.domain.platform import Platform
-from shared.domain.tasks import DEPENDENCY_WINDOW, Floats, Integers, Tasks
+from shared.domain.tasks import (
+    DEPENDENCY_WINDOW,
+    Floats,
+    Integers,
+    Tasks,
+    known_last_child,
+)
 
 # Idle gaps that a device remembers; of more, the shortest is forgotten. All devices together
 # remember no more than fits into a message many times.
@@ -126,7 +132,7 @@ class Cluster:
                 for task, (end, last_child) in self.finished.items()
                 if end > self.clock and last_child >= self.next_task
             }
-        last_child = _last_child(tasks)
+        last_child = known_last_child(tasks)
         rows = np.flatnonzero((finish > self.clock) & (last_child >= self.next_task))
         known = zip(finish[rows].tolist(), last_child[rows].tolist(), strict=True)
         self.finished.update(zip((first + rows).tolist(), known, strict=True))
@@ -309,7 +315,7 @@ class KnownEnds:
 
     def __init__(self, cluster: Cluster, tasks: Tasks, finish: list[float]) -> None:
         self._before, self._first = cluster.finished, cluster.next_task
-        self._finish, self._last_child = finish, _last_child(tasks).tolist()
+        self._finish, self._last_child = finish, known_last_child(tasks).tolist()
 
     def end(self, parent: int, i: int, clock: float) -> float:
         """Of a parent of the i-th task, or the clock if that is later."""
@@ -323,7 +329,3 @@ class KnownEnds:
     def latest(self, parents: Iterable[int], i: int, clock: float) -> float:
         """When the last parent of the i-th task ends, at the clock or later."""
         return max((self.end(parent, i, clock) for parent in parents), default=clock)
-
-
-def _last_child(tasks: Tasks) -> Integers:
-    return tasks.task_id + DEPENDENCY_WINDOW if tasks.last_child is None else tasks.last_child

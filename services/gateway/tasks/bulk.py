@@ -19,7 +19,7 @@ from shared.bus.service import Service
 from shared.bus.task_stream import Position, load_position
 from shared.domain.spec import RunSpec
 from shared.domain.task_checks import submission_problems, with_last_children
-from shared.domain.tasks import Tasks, take
+from shared.domain.tasks import MOST_BATCH_TASKS, Tasks, first_batch, take
 from shared.domain.workload import Cursor
 from shared.errors import Conflict, NotAllowed, SpecError, Unavailable
 from shared.messages import batches
@@ -51,7 +51,8 @@ class BulkSubmission:
                 if start:
                     break
                 raise HTTPException(429, reason, {"Retry-After": str(RETRY_SECONDS)})
-            piece = take(tasks, slice(start, start + size))
+            left = take(tasks, slice(start, None))
+            piece = take(left, slice(0, first_batch(left, size, MOST_BATCH_TASKS)))
             end = start + len(piece)
             cursor = Cursor(
                 next_task=first + end,

@@ -15,17 +15,26 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from services.lab.traces.mapping import Mapping
 from services.lab.traces.pretraining import fitted_workload
 from services.lab.traces.problem_report import TraceError
 from services.lab.traces.trace import Trace
 from shared.domain.spec import RunSpec
-from shared.domain.tasks import LARGEST, Tasks, concatenate, take
+from shared.domain.tasks import (
+    LARGEST,
+    MOST_BATCH_TASKS,
+    Tasks,
+    concatenate,
+    first_batch,
+    take,
+)
 from shared.errors import ArenaError, Unavailable
 from shared.messages.batches import task_rows
 from shared.runtime.gateway_client import GatewayClient, Refused
 
-REQUEST_TASKS = 10_000  # some hundred kB; the gateway takes 2 MB
+REQUEST_TASKS = MOST_BATCH_TASKS  # some hundred kB; the gateway takes 2 MB
 # At a slow pace tasks are sent this often.
 TICK_SECONDS = 0.1
 # How long to retry while the arena is restarting.
@@ -169,12 +178,13 @@ class Replay:
         self.next_task = start
         began = time.monotonic()
         end = 0
-        for tasks, last in _with_last(batches):
+        for tasks, last in _with_last(undivided(batches)):
             end = int(tasks.task_id[-1]) + 1
             while self.next_task < end:
                 skip = self.next_task - int(tasks.task_id[0])
                 self._keep_pace(began, start)
-                piece = take(tasks, slice(skip, skip + self._request()))
+                left = take(tasks, slice(skip, None))
+                piece = take(left, slice(0, first_batch(left, self._request(), MOST_BATCH_TASKS)))
                 self._send(piece, last and int(piece.task_id[-1]) + 1 == end)
                 self._watch(Progress(self._run, self.next_task))
         if self.next_task > end:
@@ -236,6 +246,21 @@ class Replay:
 def first_and_rest(batches: Iterator[Tasks]) -> Iterator[Tasks]:
     """The batches; a trace without tasks is an error now, before a run is started for it."""
     return chain([next(batches)], batches)
+
+
+def undivided(batches: Iterator[Tasks]) -> Iterator[Tasks]:
+    """The same tasks in batches that do not end among tasks that arrive at the same moment, unless
+    these are too many."""
+    held: list[Tasks] = []
+    for tasks in batches:
+        tasks = concatenate([*held, tasks])
+        latest = int(np.searchsorted(tasks.arrival_time, tasks.arrival_time[-1]))
+        if len(tasks) - latest > MOST_BATCH_TASKS:
+            latest = len(tasks)
+        if latest:
+            yield take(tasks, slice(0, latest))
+        held = [take(tasks, slice(latest, None))] if latest < len(tasks) else []
+    yield from held
 
 
 def _with_last(batches: Iterator[Tasks]) -> Iterator[tuple[Tasks, bool]]:

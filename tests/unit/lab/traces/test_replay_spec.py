@@ -20,10 +20,12 @@ from services.lab.traces.replay import (
     rescaled,
     run_spec,
     stretch,
+    undivided,
 )
 from services.lab.traces.summary import load_warnings
 from services.lab.traces.trace import Trace
 from shared.domain.spec import RunSpec
+from shared.domain.tasks import Tasks, first_batch
 from shared.domain.workload import Cursor, generate
 from shared.errors import SpecError
 from tests.unit.lab.traces.reading import SAMPLES, written
@@ -204,3 +206,22 @@ def test_pretraining_cannot_be_fitted_where_tasks_are_drawn_from_a_table(tmp_pat
     trace = Trace(written(tmp_path, "t.csv", text), Report(), spec=spec)
     with pytest.raises(ReplayError, match="--pretrain: the platform has measured times"):
         complete_spec({"workload": {}}, trace, first_part(trace))
+
+
+def arriving_at(arrival: list[float], first: int = 0) -> Tasks:
+    ones = np.ones(len(arrival))
+    task_id = np.arange(first, first + len(arrival))
+    return Tasks(task_id, ones, ones, ones, np.array(arrival), parents=[[]] * len(arrival))
+
+
+def test_tasks_that_arrive_together_are_sent_together() -> None:
+    blocks = [arriving_at([0, 1, 1]), arriving_at([1, 1], 3), arriving_at([1, 2, 3, 3], 5)]
+    found = [batch.task_id.tolist() for batch in undivided(iter(blocks))]
+    assert found == [[0], [1, 2, 3, 4, 5, 6], [7, 8]]
+
+
+def test_a_batch_is_longer_rather_than_cut_among_tasks_that_arrive_together() -> None:
+    tasks = arriving_at([0, 0, 0, 1, 1, 2])
+    sizes = [first_batch(tasks, size, 100) for size in (1, 2, 3, 4, 5, 6, 7)]
+    assert sizes == [3, 3, 3, 5, 5, 6, 6]
+    assert first_batch(tasks, 1, most=2) == 2
