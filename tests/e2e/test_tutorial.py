@@ -12,23 +12,29 @@ import yaml
 
 from shared.domain.schedulers import BUILT_IN, LEARNERS
 from shared.domain.spec import RunSpec
-from tests.e2e.arena import RULES, hybrid
+from tests.e2e.arena import hybrid
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
-MINE = "transfer_aware"
+MINE, MY_EFT = "transfer_aware", "my_eft"
+COMMANDS = (
+    "hybrid up --add my_scheduler.py --tasks 2000 --pace max --exit",
+    "hybrid up --add my_eft.py --scale my_eft=3 --tasks 2000 --pace max --exit",
+)
 
 
 @pytest.fixture(scope="module")
 def summary(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The output of the tutorial's command with the tutorial's scheduler."""
+    """The output of the tutorial's two commands as one, with the tutorial's schedulers."""
     folder = tmp_path_factory.mktemp("tutorial")
-    found = re.search(r"<!-- tutorial: (\S+) -->\n```python\n(.*?)```", README, re.S)
-    (folder / found[1]).write_text(found[2])
-    command = f"hybrid up --add {found[1]} --tasks 2000 --pace max --exit"
-    assert command in README
+    found = re.findall(r"<!-- tutorial: (\S+) -->\n```python\n(.*?)```", README, re.S)
+    assert [name for name, _ in found] == ["my_scheduler.py", "my_eft.py"]
+    for name, text in found:
+        (folder / name).write_text(text)
+    assert all(command in README for command in COMMANDS)
+    options = "--add my_scheduler.py --add my_eft.py --scale my_eft=3 --tasks 2000 --pace max --exit"
     # A token in the environment must not break it.
     token = {"HYBRID_GATEWAY_TOKEN": "s3cret"}
-    done = hybrid(*command.split()[1:], "--json", "--auto-ports", cwd=folder, env=token)
+    done = hybrid("up", *options.split(), "--json", "--auto-ports", cwd=folder, env=token)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
 
@@ -37,15 +43,26 @@ def test_the_tutorials_scheduler_joins_the_race(summary: dict[str, Any]) -> None
     schedulers = summary["schedulers"]
     assert schedulers[MINE]["results"] == 2000
     # It is worth teaching: better than every rule that does not look at the transfer.
-    rest = set(RULES) - {"oracle"}
+    rest = {"cpu_only", "gpu_only", "greedy", "random", "round_robin"}
     mine = schedulers[MINE]["total_time"]
     assert mine < min(schedulers[name]["total_time"] for name in rest)
+
+
+def test_the_tutorials_earliest_finish_is_the_built_in_one(summary: dict[str, Any]) -> None:
+    """With three workers instead of one."""
+    schedulers = summary["schedulers"]
+    assert schedulers[MY_EFT]["results"] == 2000
+    for measure in ("total_time", "avg_turnaround", "makespan", "avg_energy"):
+        assert schedulers[MY_EFT][measure] == schedulers["eft"][measure]
+    task_policies = {"greedy", "cpu_only", "gpu_only", "oracle", MINE}
+    turnaround = {name: schedulers[name]["avg_turnaround"] for name in task_policies}
+    assert schedulers[MY_EFT]["avg_turnaround"] < min(turnaround.values())
 
 
 def test_up_exit_json_prints_one_object_that_sums_the_run_up(summary: dict[str, Any]) -> None:
     assert summary["tasks"] == 2000
     assert summary["tasks_per_s"] == pytest.approx(2000 / summary["seconds"], rel=0.01)
-    assert set(summary["schedulers"]) == {*BUILT_IN, MINE}
+    assert set(summary["schedulers"]) == {*BUILT_IN, MINE, MY_EFT}
     for name, row in summary["schedulers"].items():
         learned = {"models", "vs_oracle_last"} if name in LEARNERS else set()
         assert set(row) >= {
