@@ -21,6 +21,9 @@ NO_CURVE = -1
 
 LONGEST_KIND = 100  # characters
 
+# Sizes that differ by less cannot be told apart by their logarithms.
+SMALLEST_STEP = 1e-9
+
 
 class Curve(SpecModel):
     """What was measured of one kind of task on one device type."""
@@ -41,7 +44,7 @@ class Curve(SpecModel):
             if len(values) != len(self.sizes) and (values or name == "seconds"):
                 raise problem_at(f"{len(values)} values for {len(self.sizes)} sizes", name)
         for number, (before, size) in enumerate(pairwise(self.sizes), 1):
-            if size <= before:
+            if size < before * (1 + SMALLEST_STEP):
                 message = f"sizes must rise from one to the next ({size:g} after {before:g})"
                 raise problem_at(message, "sizes", number)
         return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 
 from shared.domain.measured_times import Curve, MeasuredTimes
 
-SIZES = st.lists(st.floats(1e-3, 1e9), min_size=1, max_size=12, unique=True).map(sorted)
+
+def told_apart(sizes: list[float]) -> bool:
+    return all(size >= before * (1 + 1e-8) for before, size in pairwise(sizes))
+
+
+SIZES = st.lists(st.floats(1e-3, 1e9), min_size=1, max_size=12).map(sorted).filter(told_apart)
 
 
 def times_of(*curves: Curve) -> MeasuredTimes:
@@ -116,3 +121,9 @@ def test_it_knows_its_kinds_and_their_sizes(table: MeasuredTimes) -> None:
     assert table.kinds == ("gemm", "lu")
     assert table.sizes_of("gemm") == (10, 4000)
     assert table.sizes_of("lu") == (1, 4)
+
+
+def test_sizes_that_differ_in_their_last_digit_are_refused() -> None:
+    """Their logarithms are the same: the line between them would have no slope."""
+    with pytest.raises(ValueError, match="sizes must rise"):
+        Curve(kind="k", type="cpu", sizes=(0.001, 0.0010000000000000002), seconds=(1.0, 1.0))
