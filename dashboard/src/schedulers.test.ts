@@ -1,7 +1,26 @@
 import { describe, expect, it } from "vitest";
-import { colourOf, labelOf, ORACLE } from "./schedulers";
+import { CLAIRVOYANT, colourOf, isReference, labelOf, ORACLE } from "./schedulers";
 
-const BUILT_IN = [ORACLE, "hybrid_ml", "rl_agent", "greedy", "round_robin", "random", "cpu_only", "gpu_only"];
+const BUILT_IN = [
+  ORACLE,
+  "hybrid_ml",
+  "rl_agent",
+  "greedy",
+  "round_robin",
+  "random",
+  "cpu_only",
+  "gpu_only",
+  "least_loaded",
+  "eft",
+  "heft",
+  CLAIRVOYANT,
+];
+
+describe("references", () => {
+  it("are the Oracle and the clairvoyant scheduler", () => {
+    expect(BUILT_IN.filter(isReference)).toEqual([ORACLE, CLAIRVOYANT]);
+  });
+});
 
 describe("labels", () => {
   it("come from the name", () => {
@@ -14,6 +33,10 @@ describe("labels", () => {
       "Random",
       "CPU only",
       "GPU only",
+      "Least loaded",
+      "EFT",
+      "HEFT",
+      "Clairvoyant",
     ]);
     expect(labelOf("transfer_aware")).toBe("Transfer aware");
   });
@@ -22,7 +45,7 @@ describe("labels", () => {
 describe("colours", () => {
   it("tell the built-in schedulers apart in both themes", () => {
     for (const theme of ["dark", "light"] as const) {
-      expect(new Set(BUILT_IN.map((name) => colourOf(name, theme))).size).toBe(8);
+      expect(new Set(BUILT_IN.map((name) => colourOf(name, theme))).size).toBe(BUILT_IN.length);
     }
   });
 

@@ -3,6 +3,14 @@
 export type ThemeName = "dark" | "light";
 
 export const ORACLE = "oracle";
+export const CLAIRVOYANT = "clairvoyant";
+
+const REFERENCES: readonly string[] = [ORACLE, CLAIRVOYANT];
+
+/** References know what no scheduler can know: they are listed with the others, but do not compete. */
+export function isReference(name: string): boolean {
+  return REFERENCES.includes(name);
+}
 
 const COLOURS: Record<string, Record<ThemeName, string>> = {
   [ORACLE]: { dark: "#ffd166", light: "#b27400" },
@@ -13,6 +21,10 @@ const COLOURS: Record<string, Record<ThemeName, string>> = {
   random: { dark: "#ff7ab8", light: "#c72a77" },
   cpu_only: { dark: "#9aa8c0", light: "#5b6980" },
   gpu_only: { dark: "#ff9457", light: "#c4530c" },
+  least_loaded: { dark: "#ff7b7b", light: "#c62828" },
+  eft: { dark: "#c8e05a", light: "#617800" },
+  heft: { dark: "#d8ab82", light: "#8a5a2b" },
+  [CLAIRVOYANT]: { dark: "#f2e9d2", light: "#6b5f3c" },
 };
 
 const ABBREVIATIONS: Record<string, string> = {
@@ -22,6 +34,8 @@ const ABBREVIATIONS: Record<string, string> = {
   gpu: "GPU",
   dqn: "DQN",
   ai: "AI",
+  eft: "EFT",
+  heft: "HEFT",
 };
 
 export function labelOf(name: string): string {

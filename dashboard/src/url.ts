@@ -22,9 +22,10 @@ export function changed(parameters: Parameters, change: Change): Parameters {
   return Object.fromEntries(next.map(([key, value]) => [key, String(value)]));
 }
 
-/** Another view keeps the run and the weights; filters belong to the view that is left. */
-export function viewAddress({ run = "", weights = "" }: Parameters, view: string, change: Change = {}): Parameters {
-  return changed({ run, weights, view }, change);
+/** Another view keeps the run and what counts; filters belong to the view that is left. */
+export function viewAddress(parameters: Parameters, view: string, change: Change = {}): Parameters {
+  const { run = "", weights = "", by = "" } = parameters;
+  return changed({ run, weights, by, view }, change);
 }
 
 function current(): Parameters {

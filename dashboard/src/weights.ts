@@ -1,23 +1,31 @@
-/** The weights of time, energy and cost: kept in the address, sent to the gateway, which ranks by them. */
+/** The weights of the ranking: kept in the address, sent to the gateway, which ranks by them. */
 import { useEffect, useMemo } from "react";
 import type { Weights } from "./api/types";
+import { percent } from "./format";
 import { feed } from "./live";
 import { setParameters, useParameter } from "./url";
 
-export const MEASURES = ["time", "energy", "cost"] as const;
-export const DEFAULT_WEIGHTS: Weights = { time: 100, energy: 0, cost: 0 };
+export const MEASURES = ["turnaround", "time", "energy", "cost"] as const;
+export const MEASURE_LABELS: Record<keyof Weights, string> = {
+  turnaround: "Turnaround",
+  time: "Execution",
+  energy: "Energy",
+  cost: "Cost",
+};
+export const DEFAULT_WEIGHTS: Weights = { turnaround: 100, time: 0, energy: 0, cost: 0 };
 const SEND_AFTER_MS = 120;
 
-/** "60,30,10" in the order of MEASURES; the default when that is not what it says. */
+/** "60,0,30,10" in the order of MEASURES; the default when that is not what it says. */
 export function parseWeights(text: string | null): Weights {
-  const parts = (text ?? "").split(",").map(Number);
-  const [time, energy, cost] = parts;
+  const given = (text ?? "").split(",").map(Number);
+  // Addresses of older versions have three weights: turnaround is new.
+  const parts = given.length === MEASURES.length - 1 ? [0, ...given] : given;
+  const [turnaround, time, energy, cost] = parts as [number, number, number, number];
   const valid =
-    parts.length === 3 &&
+    parts.length === MEASURES.length &&
     parts.every((weight) => Number.isFinite(weight) && weight >= 0 && weight <= 100) &&
     parts.some((weight) => weight > 0);
-  if (!valid || time === undefined || energy === undefined || cost === undefined) return DEFAULT_WEIGHTS;
-  return { time, energy, cost };
+  return valid ? { turnaround, time, energy, cost } : DEFAULT_WEIGHTS;
 }
 
 export function formatWeights(weights: Weights): string {
@@ -30,11 +38,24 @@ export function useWeights(): [Weights, (weights: Weights) => void] {
   return [weights, (next) => setParameters({ weights: formatWeights(next) })];
 }
 
+export function totalWeight(weights: Weights): number {
+  return MEASURES.reduce((sum, measure) => sum + weights[measure], 0);
+}
+
 /** As shares of 1: clients with equal shares receive the same cached message. */
 export function shares(weights: Weights): Weights {
-  const sum = weights.time + weights.energy + weights.cost;
-  const share = (weight: number) => Number((weight / sum).toFixed(4));
-  return { time: share(weights.time), energy: share(weights.energy), cost: share(weights.cost) };
+  const total = totalWeight(weights);
+  const share = (measure: keyof Weights) => Number((weights[measure] / total).toFixed(4));
+  return { turnaround: share("turnaround"), time: share("time"), energy: share("energy"), cost: share("cost") };
+}
+
+/** What is ranked by: "turnaround", or "75 % turnaround, 25 % energy". */
+export function describeWeights(weights: Weights): string {
+  const counted = MEASURES.filter((measure) => weights[measure] > 0);
+  const named = (measure: keyof Weights) => (measure === "time" ? "execution time" : measure);
+  if (counted.length === 1) return counted.map(named).join("");
+  const total = totalWeight(weights);
+  return counted.map((measure) => `${percent(weights[measure] / total, 0)} ${named(measure)}`).join(", ");
 }
 
 /** Sends the weights when the slider rests; the feed repeats them after a reconnect. */

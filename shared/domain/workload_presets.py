@@ -1,14 +1,27 @@
 """The workload presets, by name.
 
-A preset is only a mix of distributions; arrival rate, drift and dependencies are the spec's own.
+A preset is a mix of distributions, and the arrival rate of a run that gives none. Drift and
+dependencies are the spec's own.
 `hpc` is tuned to be a contest: the GPU wins about half of the tasks. With memory of at most
 500 MB (`documented`, `readme`) the transfer is so cheap that the GPU wins nearly always.
 """
 
 from typing import Any
 
+DEFAULT_PRESET = "hpc"
+
+# Tasks per second of simulated time: about four tenths of what the default node can do. Queues then
+# decide who is best, and the best task policies still keep up.
+ARRIVAL_RATES: dict[str, float] = {
+    DEFAULT_PRESET: 12,
+    "documented": 0.7,
+    "readme": 4,
+    "gpu_friendly": 32,
+    "cpu_friendly": 20,
+}
+
 PRESETS: dict[str, dict[str, Any]] = {
-    "hpc": {
+    DEFAULT_PRESET: {
         "size": {"kind": "lognormal", "median": 200, "sigma": 0.8, "high": 20_000},
         "intensity": {"kind": "bimodal", "low": 0.2, "high": 0.8, "spread": 0.08},
         "memory": {

@@ -11,7 +11,7 @@ from shared.domain.measured_times import MeasuredTimes
 from shared.domain.platform import Platform
 from shared.domain.spec_model import NonNegative, Positive, Share, SpecModel
 from shared.domain.tasks import DEPENDENCY_WINDOW, FARTHEST_PARENT, LARGEST
-from shared.domain.workload_presets import PRESETS
+from shared.domain.workload_presets import ARRIVAL_RATES, DEFAULT_PRESET, PRESETS
 
 # A task that may have children this many tasks later is in every message of results until then.
 MOST_REMEMBERED = 10_000
@@ -165,8 +165,11 @@ class Workload(SpecModel):
     source: Literal["generated", "submitted"] = Field(
         default="generated", description="where tasks come from: the generator, or a client"
     )
-    preset: str = "hpc"
-    arrival_rate: Positive = Field(default=4, description="tasks per second of simulated time")
+    preset: str = DEFAULT_PRESET
+    arrival_rate: Positive = Field(
+        default=ARRIVAL_RATES[DEFAULT_PRESET],
+        description="tasks per second of simulated time; left out: that of the preset",
+    )
     arrivals: Annotated[Poisson | Bursty | Diurnal, Field(discriminator="kind")] = Poisson()
     mix: Mix
     kinds: tuple[KindShare, ...] = Field(
@@ -189,12 +192,13 @@ class Workload(SpecModel):
     def _fill_from_preset(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
-        name = data.get("preset", "hpc")
+        name = data.get("preset", DEFAULT_PRESET)
         # A wrong name is the field's own validator's to report: it says which ones exist.
-        preset = PRESETS[name if isinstance(name, str) and name in PRESETS else "hpc"]
+        if not isinstance(name, str) or name not in PRESETS:
+            name = DEFAULT_PRESET
         mix = {} if data.get("mix") is None else data["mix"]
-        mix = {**preset, **mix} if isinstance(mix, dict) else mix
-        return {**data, "mix": mix}
+        mix = {**PRESETS[name], **mix} if isinstance(mix, dict) else mix
+        return {"arrival_rate": ARRIVAL_RATES[name], **data, "mix": mix}
 
     @field_validator("drift")
     @classmethod

@@ -994,10 +994,10 @@ export interface components {
              */
             makespan: number;
             name: string;
-            /** @description no other is better in one measure and as good in the others */
+            /** @description no other competitor is better in one measure and as good in the others */
             pareto: boolean;
-            /** @description 1 is best; equal scores share one */
-            rank: number;
+            /** @description among competitors: 1 is best, equal scores share one; none: a reference */
+            rank: number | null;
             /** @description the same as `tasks` */
             results: number;
             /** @description 1 is best in everything that counts; lower is better */
@@ -1729,8 +1729,10 @@ export interface components {
             cost: number;
             /** @default 0 */
             energy: number;
-            /** @default 1 */
+            /** @default 0 */
             time: number;
+            /** @default 0 */
+            turnaround: number;
         };
         WidthShare: {
             /** @default 1 */
@@ -1745,6 +1747,8 @@ export interface components {
             tasks: number;
         };
         Wins: {
+            /** @enum {string} */
+            by: "turnaround" | "time";
             /** @description share of tasks in which the row was faster than the column; failed is slowest */
             matrix: (number | null)[][];
             names: string[];
@@ -1759,8 +1763,8 @@ export interface components {
          */
         Workload: {
             /**
-             * @description tasks per second of simulated time
-             * @default 4
+             * @description tasks per second of simulated time; left out: that of the preset
+             * @default 12
              */
             arrival_rate: number;
             /**
@@ -1831,7 +1835,8 @@ export interface components {
             model_version: number;
             name: string;
             pareto: boolean;
-            rank: number;
+            /** @description among competitors; none: a reference */
+            rank: number | null;
             score: number | null;
             /** @description tasks with a result */
             tasks: number;
@@ -2052,7 +2057,10 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description The only message of a client: the weights of its ranking. One must be above 0. */
+        /**
+         * @description The only message of a client: the weights of its ranking. One must be above 0.
+         *     Until it is sent, only turnaround counts.
+         */
         WeightsMessage: {
             /** @default 0 */
             cost: number;
@@ -2060,6 +2068,8 @@ export interface components {
             energy: number;
             /** @default 0 */
             time: number;
+            /** @default 0 */
+            turnaround: number;
             /** @constant */
             type: "weights";
         };

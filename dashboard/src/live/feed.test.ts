@@ -117,8 +117,8 @@ describe("the feed", () => {
 
   it("sends the weights at once and after every reconnect", () => {
     connect();
-    feed.setWeights({ time: 1, energy: 2, cost: 3 });
-    const message = JSON.stringify({ type: "weights", time: 1, energy: 2, cost: 3 });
+    feed.setWeights({ turnaround: 4, time: 1, energy: 2, cost: 3 });
+    const message = JSON.stringify({ type: "weights", turnaround: 4, time: 1, energy: 2, cost: 3 });
     expect(newest().sent).toEqual([message]);
     newest().onclose?.({ code: 1006 });
     vi.advanceTimersByTime(500);

@@ -1,5 +1,8 @@
-import { colourOf, labelOf } from "../schedulers";
+import type { ReactNode } from "react";
+import { colourOf, isReference, labelOf } from "../schedulers";
 import { useTheme } from "../theme";
+import { Badge } from "./Badge";
+import { FailedBadge } from "./Failed";
 import { Link } from "./Link";
 import type { Column } from "./Table";
 
@@ -21,11 +24,42 @@ export function SchedulerName({ name, plain = false }: { name: string; plain?: b
   );
 }
 
+/** Nothing for a competitor. */
+export function ReferenceBadge({ name }: { name: string }) {
+  if (!isReference(name)) return null;
+  return (
+    <Badge title="Knows what no scheduler can know: listed by its score, but it does not compete">reference</Badge>
+  );
+}
+
+interface Standing {
+  name: string;
+  failed: number;
+  tasks: number;
+}
+
+/** A scheduler where schedulers are ranked: its name, whether it competes, and what failed. */
+export function RankedName({ row, children }: { row: Standing; children?: ReactNode }) {
+  return (
+    <span className="flex min-w-0 flex-wrap items-center gap-x-1.5 gap-y-0.5">
+      <SchedulerName name={row.name} />
+      <ReferenceBadge name={row.name} />
+      <FailedBadge failed={row.failed} tasks={row.tasks} />
+      {children}
+    </span>
+  );
+}
+
 export function schedulerColumn<Row>(nameOf: (row: Row) => string, plain = false): Column<Row> {
   return {
     key: "scheduler",
     header: "Scheduler",
     value: (row) => labelOf(nameOf(row)),
-    show: (row) => <SchedulerName name={nameOf(row)} plain={plain} />,
+    show: (row) => (
+      <span className="inline-flex items-center gap-1.5">
+        <SchedulerName name={nameOf(row)} plain={plain} />
+        <ReferenceBadge name={nameOf(row)} />
+      </span>
+    ),
   };
 }

@@ -5,7 +5,7 @@ export { FailedBadge, failedColumn } from "./Failed";
 export { Grid, type Layout } from "./Grid";
 export { Link, taskColumn } from "./Link";
 export { Matrix, type MatrixCell } from "./Matrix";
-export { SchedulerName, schedulerColumn } from "./SchedulerName";
+export { RankedName, SchedulerName, schedulerColumn } from "./SchedulerName";
 export { type Choice, Select } from "./Select";
 export { Stat } from "./Stat";
 export { type Column, numberColumn, Table } from "./Table";

@@ -6,8 +6,12 @@ import { type Palette, usePalette } from "../theme";
 import { Chart, type ChartOption, type Column, numberColumn, Table, tooltip, Widget } from "../ui";
 import { useSelectedScheduler } from "./selection";
 
+/** The end of the axes: a turnaround may be 300 times the Oracle's, and would hide everything else. */
+const LONGEST_AXIS = 4;
+
 const MEASURES = [
-  { key: "avg_time", label: "Time" },
+  { key: "avg_turnaround", label: "Turnaround" },
+  { key: "avg_time", label: "Execution" },
   { key: "avg_energy", label: "Energy" },
   { key: "avg_cost", label: "Cost" },
 ] as const;
@@ -46,7 +50,7 @@ export function Radar() {
     <Widget
       id="radar"
       title="Compared with the Oracle"
-      caption="Average time, energy and cost relative to the Oracle (dashed). Smaller is better."
+      caption="Averages over those of the Oracle (dashed), drawn up to 4×. Smaller is better; the Oracle is the floor of execution only."
       loading={!row}
       empty={missing}
       table={
@@ -66,13 +70,14 @@ export function Radar() {
 
 function radarChart(name: string, ratios: Ratio[], palette: Palette): ChartOption {
   const colour = palette.colour(name);
-  const axisEnd = Math.max(1.25, ...ratios.map((each) => each.ratio ?? 0)) * 1.08;
+  const largest = Math.max(1.25, ...ratios.map((each) => each.ratio ?? 0));
+  const axisEnd = Math.min(LONGEST_AXIS, largest * 1.08);
   return {
     tooltip: { ...tooltip(palette), trigger: "item" },
     radar: {
       indicator: ratios.map((each) => ({ name: `${each.label}\n${overOracle(each.ratio)}`, max: axisEnd, min: 0 })),
-      radius: "76%",
-      center: ["50%", "60%"],
+      radius: "62%",
+      center: ["50%", "52%"],
       splitNumber: 4,
       axisName: { color: palette.ink, fontSize: palette.small * 1.1, lineHeight: 16 },
       splitLine: { lineStyle: { color: palette.line } },
@@ -93,7 +98,7 @@ function radarChart(name: string, ratios: Ratio[], palette: Palette): ChartOptio
           },
           {
             name: labelOf(name),
-            value: ratios.map((each) => each.ratio ?? 0),
+            value: ratios.map((each) => Math.min(each.ratio ?? 0, axisEnd)),
             lineStyle: { color: colour, width: 2 },
             itemStyle: { color: colour },
             areaStyle: { color: colour, opacity: 0.22 },

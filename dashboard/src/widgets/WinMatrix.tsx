@@ -1,14 +1,27 @@
 import type { Analysis } from "../api/types";
 import { percent } from "../format";
+import { RACE_MEASURES, type RaceMeasure, useRaceMeasure } from "../raceMeasure";
 import { labelOf } from "../schedulers";
 import { Matrix, type MatrixCell, SchedulerName, Widget } from "../ui";
 import type { ArenaWidget } from "./layout";
+import { RaceMeasureSelect } from "./RaceMeasureSelect";
 import { noTasksYet, useAnalysis } from "./selection";
+
+const HEADINGS: Record<RaceMeasure, { title: string; caption: string }> = {
+  turnaround: {
+    title: "Tasks won by turnaround",
+    caption: "Percentage of tasks that the row had finished sooner after their arrival than the column.",
+  },
+  time: {
+    title: "Tasks won by execution time",
+    caption:
+      "Percentage of tasks that the row executed faster than the column. No scheduler is faster than the Oracle.",
+  },
+};
 
 export const winMatrix: ArenaWidget = {
   id: "wins",
-  title: "Faster in how many tasks",
-  caption: "Percentage of tasks in which the row was faster than the column. No scheduler is faster than the Oracle.",
+  ...HEADINGS.turnaround,
   component: WinMatrix,
   sizes: { wall: [4, 10], wide: [4, 9], medium: [3, 9] },
 };
@@ -16,11 +29,20 @@ export const winMatrix: ArenaWidget = {
 export function WinMatrix() {
   const source = useAnalysis();
   const wins = source.data?.wins;
+  const measure = useRaceMeasure();
+  const heading = HEADINGS[wins?.by ?? measure];
   return (
-    <Widget {...winMatrix} source={source} empty={noTasksYet(source.data)} scroll>
+    <Widget
+      {...winMatrix}
+      {...heading}
+      source={source}
+      empty={noTasksYet(source.data)}
+      actions={<RaceMeasureSelect testId="wins-by" />}
+      scroll
+    >
       {wins && (
         <Matrix
-          caption="Share of tasks in which the row was faster than the column"
+          caption={heading.caption}
           rows={wins.names.map((name) => ({ key: name, label: <SchedulerName name={name} /> }))}
           columns={wins.names.map((name) => ({ key: name, label: labelOf(name) }))}
           cell={(row, column) => winCell(wins, row, column)}
@@ -40,7 +62,7 @@ export function winCell(wins: Analysis["wins"], row: number, column: number): Ma
   return {
     value: won,
     text: `${Math.round(won * 100)}`,
-    title: `${names}: faster in ${percent(won)}, equal in ${percent(ties)}, slower in ${percent(lost)} of tasks`,
+    title: `${names}, ${RACE_MEASURES[wins.by]}: shorter in ${percent(won)}, equal in ${percent(ties)}, longer in ${percent(lost)} of tasks`,
     shade: won - lost,
   };
 }

@@ -3,6 +3,7 @@ import type { Polled } from "../api/polling";
 import { useRunPolled } from "../api/runs";
 import type { Analysis, Progress } from "../api/types";
 import { useSchedulers } from "../live";
+import { useRaceMeasure } from "../raceMeasure";
 import { ORACLE } from "../schedulers";
 import { useParameter } from "../url";
 
@@ -26,7 +27,8 @@ export function useWindow(): number {
 export function useAnalysis(): Polled<Analysis> {
   const scheduler = useSelectedScheduler();
   const window = useWindow();
-  return useRunPolled<Analysis>("/analysis", { window, scheduler });
+  const wins_by = useRaceMeasure();
+  return useRunPolled<Analysis>("/analysis", { window, scheduler, wins_by });
 }
 
 /** The cumulative totals of every scheduler, from the stored results. */

@@ -3,34 +3,69 @@ import { row, track } from "../live/samples";
 import { ORACLE } from "../schedulers";
 import { sortRows } from "../ui/Table";
 import { axisUnit } from "./axisUnits";
-import { fastestFirst } from "./Comparison";
 import { pointsOf } from "./Cumulative";
 import { mostUsed, pairOf } from "./Heatmap";
 import { layoutsOf } from "./layout";
 import { groupsOf, workOf } from "./meters";
 import { ratiosTo } from "./Radar";
+import { byScore } from "./Ranking";
+import { scaleEnd } from "./raceScale";
 import { ARENA_WIDGETS } from "./registry";
 import { winCell } from "./WinMatrix";
 
-describe("the comparison", () => {
-  it("has the fastest first and schedulers without results last", () => {
-    const rows = [row("slow", { avg_time: 2 }), row("idle", { tasks: 0, avg_time: 0 }), row("fast", { avg_time: 1 })];
-    expect(fastestFirst(rows).map((each) => each.name)).toEqual(["fast", "slow", "idle"]);
+describe("the bars of the race", () => {
+  const idle = row("idle", { tasks: 0, avg_time: 0, avg_turnaround: 0 });
+
+  it("end with the longest turnaround when all are alike", () => {
+    const rows = [row("a", { avg_turnaround: 3 }), row("b", { avg_time: 1, avg_turnaround: 7 }), idle];
+    expect(scaleEnd(rows, "turnaround")).toBe(7);
+  });
+
+  it("are cut beyond the longest that is within ten times the shortest", () => {
+    const rows = [2, 12, 21, 600].map((avg_turnaround) => row(`${avg_turnaround}`, { avg_turnaround }));
+    expect(scaleEnd([...rows, idle], "turnaround")).toBe(15);
+  });
+
+  it("leave room to see that a cut bar is far longer than the only complete one", () => {
+    const rows = [row("a", { avg_turnaround: 2 }), row("b", { avg_turnaround: 600 }), idle];
+    expect(scaleEnd(rows, "turnaround")).toBe(6);
+  });
+
+  it("are never cut in their execution time", () => {
+    const rows = [row("a", { avg_time: 1, avg_turnaround: 1 }), row("b", { avg_time: 15, avg_turnaround: 600 })];
+    expect(scaleEnd(rows, "turnaround")).toBe(15);
+  });
+
+  it("leave half of the chart to the execution time when they are sorted by it", () => {
+    const rows = [row("a", { avg_time: 1, avg_turnaround: 2 }), row("b", { avg_time: 4, avg_turnaround: 600 })];
+    expect(scaleEnd(rows, "time")).toBe(8);
+  });
+});
+
+describe("the ranking", () => {
+  it("is in the order of the scores; a reference has no rank", () => {
+    const rows = [
+      row("second", { score: 1.5, rank: 2 }),
+      row(ORACLE, { score: 1.2, rank: null }),
+      row("first", { score: 1.1, rank: 1 }),
+    ];
+    expect(byScore(rows).map((each) => each.name)).toEqual(["first", ORACLE, "second"]);
   });
 });
 
 describe("the radar", () => {
   it("shows ratios to the Oracle", () => {
     const ratios = ratiosTo(
-      row("greedy", { avg_time: 3, avg_energy: 45, avg_cost: 1 }),
-      row(ORACLE, { avg_time: 2, avg_cost: 0 }),
+      row("greedy", { avg_turnaround: 1, avg_time: 3, avg_energy: 45, avg_cost: 1 }),
+      row(ORACLE, { avg_turnaround: 4, avg_time: 2, avg_cost: 0 }),
     );
-    expect(ratios.map((each) => each.ratio)).toEqual([1.5, 1.5, null]);
+    expect(ratios.map((each) => each.ratio)).toEqual([0.25, 1.5, 1.5, null]);
   });
 });
 
 describe("the win matrix", () => {
   const wins = {
+    by: "turnaround" as const,
     names: ["a", "b"],
     matrix: [
       [null, 0.6],

@@ -16,8 +16,8 @@ from services.gateway.runs.queries import newest_standings
 from shared.store.client import Store
 
 RESULTS = """
-    SELECT scheduler, task_id, gpu_fraction, device, cpu, time, energy, cost, gpu_time, cpu_time,
-           status = 'failed' AS failed
+    SELECT scheduler, task_id, gpu_fraction, device, cpu, time, turnaround, energy, cost,
+           gpu_time, cpu_time, status = 'failed' AS failed
     FROM scheduler_results FINAL
     WHERE run = {run:String} AND scheduler IN {schedulers:Array(String)}
       AND task_id >= {first:Int64} AND task_id < {last:Int64}

@@ -1,10 +1,15 @@
-"""Ranks schedulers by a weighted score over time, energy and cost; finds the Pareto front."""
+"""Ranks schedulers by a weighted score over turnaround, execution time, energy and cost.
+
+References (the Oracle, the clairvoyant scheduler) are listed at the place of their score, but ranks
+and the Pareto front are those of the competitors.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
+from shared.domain.schedulers import REFERENCES
 from shared.messages.standing import Standing
 
 # Where the best value is 0 every ratio to it would be infinite: the smallest value above 0 then
@@ -16,29 +21,44 @@ BEYOND_FREE = 1000.0
 class Weights:
     """How much each measure counts."""
 
-    time: float = 1.0
+    turnaround: float = 0.0
+    time: float = 0.0
     energy: float = 0.0
     cost: float = 0.0
+
+    @property
+    def total(self) -> float:
+        return self.turnaround + self.time + self.energy + self.cost
+
+
+MEASURES = tuple(field.name for field in fields(Weights))
+# What counts unless a client gives weights of its own.
+DEFAULT_WEIGHTS = Weights(turnaround=1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Averages:
     """Per task."""
 
-    time: float
+    turnaround: float
+    time: float  # of execution
     energy: float
     cost: float
 
     @classmethod
     def of(cls, standing: Standing) -> Averages:
-        totals = (standing.total_time, standing.total_energy, standing.total_cost)
+        totals = (getattr(standing, f"total_{measure}") for measure in MEASURES)
         return cls(*(total / standing.tasks for total in totals))
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        return tuple(getattr(self, measure) for measure in MEASURES)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     name: str
-    rank: int  # equal scores share one
+    rank: int | None  # among competitors, equal scores share one; None: a reference
     score: float
     pareto: bool
 
@@ -46,13 +66,12 @@ class Place:
 def scores(averages: Mapping[str, Averages], weights: Weights) -> dict[str, float]:
     """Each scheduler's weighted mean of its ratios to the best value; 1 is best in every measure.
 
-    >>> scores({"a": Averages(1, 4, 1), "b": Averages(2, 2, 1)}, Weights(time=3, energy=1))
+    >>> scores({"a": Averages(1, 1, 4, 1), "b": Averages(2, 2, 2, 1)}, Weights(3, energy=1))
     {'a': 1.25, 'b': 1.75}
     """
-    total = weights.time + weights.energy + weights.cost
     result = dict.fromkeys(averages, 0.0)
-    for measure in ("time", "energy", "cost"):
-        weight = getattr(weights, measure) / total
+    for measure in MEASURES:
+        weight = getattr(weights, measure) / weights.total
         values = {name: getattr(average, measure) for name, average in averages.items()}
         unit, least = _unit(list(values.values()))
         for name, value in values.items():
@@ -68,25 +87,30 @@ def _unit(values: list[float]) -> tuple[float, float]:
 
 
 def pareto_front(averages: Mapping[str, Averages]) -> set[str]:
-    """Schedulers for which no other is better in one measure and as good in the others."""
+    """Competitors for which no other is better in one measure and as good in the others."""
+    competitors = {name: own for name, own in averages.items() if name not in REFERENCES}
     return {
         name
-        for name, own in averages.items()
-        if not any(_dominates(other, own) for other in averages.values())
+        for name, own in competitors.items()
+        if not any(_dominates(other, own) for other in competitors.values())
     }
 
 
 def _dominates(one: Averages, other: Averages) -> bool:
-    a, b = (one.time, one.energy, one.cost), (other.time, other.energy, other.cost)
-    return a != b and all(x <= y for x, y in zip(a, b, strict=True))
+    return one != other and all(a <= b for a, b in zip(one.values, other.values, strict=True))
 
 
 def rank(averages: Mapping[str, Averages], weights: Weights) -> list[Place]:
     """Best first; equal scores by name, with the same rank."""
     front = pareto_front(averages)
-    ordered = sorted((score, name) for name, score in scores(averages, weights).items())
-    places: list[Place] = []
-    for position, (score, name) in enumerate(ordered, start=1):
-        tied = bool(places) and places[-1].score == score
-        places.append(Place(name, places[-1].rank if tied else position, score, name in front))
-    return places
+    of = scores(averages, weights)
+    competitors = sorted(score for name, score in of.items() if name not in REFERENCES)
+    return [
+        Place(
+            name,
+            None if name in REFERENCES else competitors.index(score) + 1,
+            score,
+            name in front,
+        )
+        for score, name in sorted((score, name) for name, score in of.items())
+    ]

@@ -10,9 +10,10 @@ from typing import Annotated, Any, TypeVar
 from fastapi import APIRouter, Query
 
 from services.gateway.analysis import queries
-from services.gateway.analysis.ranking import Averages, Weights, rank
+from services.gateway.analysis.ranking import DEFAULT_WEIGHTS, Averages, Weights, rank
 from services.gateway.analysis.schemas import (
     Analysis,
+    Contest,
     Progress,
     Ranked,
     Ranking,
@@ -33,7 +34,7 @@ from shared.store.client import Store
 
 Result = TypeVar("Result")
 
-Weight = Annotated[float, Query(ge=0, le=100, allow_inf_nan=False)]
+Weight = Annotated[float | None, Query(ge=0, le=100, allow_inf_nan=False, description="none: 0")]
 SchedulerName = Annotated[
     str | None, Query(max_length=32, description="none: the Oracle if it competes, else the first")
 ]
@@ -49,14 +50,22 @@ def make_router(
 
     @router.get("/api/runs/{run}/ranking")
     async def ranking(
-        run: RunPath, time: Weight = 1, energy: Weight = 0, cost: Weight = 0
+        run: RunPath,
+        turnaround: Weight = None,
+        time: Weight = None,
+        energy: Weight = None,
+        cost: Weight = None,
     ) -> Ranking:
-        """Schedulers by a weighted score: their ratios to the best mean execution time, energy and
-        cost per task. The other measures, and how many tasks failed, are beside it."""
-        if time + energy + cost <= 0:
-            raise SpecError(["time, energy, cost: one weight must be above 0"])
+        """Schedulers by a weighted score: their ratios to the best mean turnaround, execution time,
+        energy and cost per task; without weights, by turnaround. The other measures, and how many
+        tasks failed, are beside it."""
+        given = (turnaround, time, energy, cost)
+        weights = DEFAULT_WEIGHTS
+        if any(weight is not None for weight in given):
+            weights = Weights(*(weight or 0.0 for weight in given))
+        if weights.total <= 0:
+            raise SpecError(["turnaround, time, energy, cost: one weight must be above 0"])
         record = await control.run_book.get(run)
-        weights = Weights(time, energy, cost)
         return await cached(("ranking", run, weights), _ranking, record, weights, bounds)
 
     @router.get("/api/runs/{run}/progress")
@@ -84,11 +93,13 @@ def make_router(
         run: RunPath,
         window: Annotated[int, Query(ge=1, le=10_000, description="newest common tasks")] = 1000,
         scheduler: SchedulerName = None,
+        wins_by: Contest = "turnaround",
     ) -> Analysis:
         """Figures over the newest tasks that every scheduler has a result for."""
         record = await control.run_book.get(run)
         name = _scheduler(record, scheduler)
-        return await cached(("analysis", run, name, window), _analysis, record, name, window)
+        key = ("analysis", run, name, window, wins_by)
+        return await cached(key, _analysis, record, name, window, wins_by)
 
     return router
 
@@ -130,9 +141,10 @@ def _utilization(store: Store, record: RunRecord, name: str, seconds: float) -> 
     return utilization(record.run, name, record.spec, start, end, parts)
 
 
-def _analysis(store: Store, record: RunRecord, name: str, tasks: int) -> Analysis:
+def _analysis(store: Store, record: RunRecord, name: str, tasks: int, wins_by: Contest) -> Analysis:
     names = record.spec.schedulers
     first, last = queries.common_tasks(store, record.run, names, tasks)
     features = queries.features(store, record.run, first, last)
     results = queries.results(store, record.run, names, first, last)
-    return analyse(record.run, name, names, frame(features, results), record.spec.platform)
+    window = frame(features, results)
+    return analyse(record.run, name, names, window, record.spec.platform, wins_by)

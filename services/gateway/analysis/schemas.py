@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from services.gateway.analysis.ranking import Weights
 from services.gateway.runs.schemas import Meter, SchedulerStanding
 
+# What decides which of two schedulers was faster with a task.
+Contest = Literal["turnaround", "time"]
+
 
 class Ranked(SchedulerStanding):
     """A scheduler's place, and its totals."""
 
-    rank: int = Field(description="1 is best; equal scores share one")
+    rank: int | None = Field(
+        description="among competitors: 1 is best, equal scores share one; none: a reference"
+    )
     name: str
     score: float = Field(description="1 is best in everything that counts; lower is better")
-    pareto: bool = Field(description="no other is better in one measure and as good in the others")
+    pareto: bool = Field(
+        description="no other competitor is better in one measure and as good in the others"
+    )
 
 
 class Ranking(BaseModel):
@@ -75,6 +84,7 @@ class Histogram(BaseModel):
 
 
 class Wins(BaseModel):
+    by: Contest
     names: list[str]
     matrix: list[list[float | None]] = Field(
         description="share of tasks in which the row was faster than the column; failed is slowest"

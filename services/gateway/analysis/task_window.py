@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from services.gateway.analysis.schemas import (
     Analysis,
     Cell,
+    Contest,
     Correlation,
     Heatmap,
     Histogram,
@@ -32,7 +33,7 @@ TIE = 1e-9  # seconds
 
 FEATURES = ("size", "compute_intensity", "memory_required")
 MEASURES = ("time", "energy", "cost", "gpu_fraction")
-RESULT_COLUMNS = (*MEASURES, "device", "cpu", "gpu_time", "cpu_time", "failed")
+RESULT_COLUMNS = (*MEASURES, "turnaround", "device", "cpu", "gpu_time", "cpu_time", "failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,12 @@ def floats(table: pa.Table, name: str) -> Floats:
 
 
 def analyse(
-    run: str, scheduler: str, names: Sequence[str], window: Frame, platform: Platform
+    run: str,
+    scheduler: str,
+    names: Sequence[str],
+    window: Frame,
+    platform: Platform,
+    wins_by: Contest = "turnaround",
 ) -> Analysis:
     tasks = len(window.task_id)
     first = int(window.task_id[0]) if tasks else 0
@@ -87,7 +93,7 @@ def analyse(
         types=types,
         window=Window(first=first, last=last, tasks=tasks),
         sizes=sizes(window.features["size"]),
-        wins=wins(present, [window.results[name] for name in present]),
+        wins=wins(present, [window.results[name] for name in present], wins_by),
         correlation=correlation({**window.features, **{key: own[key] for key in MEASURES}}),
         heatmap=heatmap(
             window.features["size"],
@@ -147,8 +153,8 @@ def log_edges(values: Floats, bins: int) -> Floats:
     return edges
 
 
-def wins(names: Sequence[str], results: Sequence[dict[str, Floats]]) -> Wins:
-    times = [np.where(row["failed"] > 0, np.inf, row["time"]) for row in results]
+def wins(names: Sequence[str], results: Sequence[dict[str, Floats]], by: Contest) -> Wins:
+    times = [np.where(row["failed"] > 0, np.inf, row[by]) for row in results]
     count = len(times[0]) if times else 0
     matrix: list[list[float | None]] = [[None] * len(names) for _ in names]
     ties: list[list[float | None]] = [[None] * len(names) for _ in names]
@@ -160,7 +166,7 @@ def wins(names: Sequence[str], results: Sequence[dict[str, Floats]]) -> Wins:
             ahead = np.where(both_failed, 0.0, column) - np.where(both_failed, 0.0, row)
             matrix[i][j] = float((ahead > TIE).mean())
             ties[i][j] = float((np.abs(ahead) <= TIE).mean())
-    return Wins(names=list(names), matrix=matrix, ties=ties)
+    return Wins(by=by, names=list(names), matrix=matrix, ties=ties)
 
 
 def correlation(columns: dict[str, Floats]) -> Correlation:

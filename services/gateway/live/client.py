@@ -6,7 +6,7 @@ import asyncio
 
 from pydantic import ValidationError
 
-from services.gateway.analysis.ranking import Weights
+from services.gateway.analysis.ranking import DEFAULT_WEIGHTS, Weights
 from services.gateway.live.schemas import WeightsMessage
 
 # Eight seconds of updates; a client that is further behind is disconnected.
@@ -16,7 +16,7 @@ LONGEST_MESSAGE = 1000
 
 class Client:
     def __init__(self) -> None:
-        self.weights = Weights()
+        self.weights = DEFAULT_WEIGHTS
         self.needs_snapshot = True
         self.too_slow = asyncio.Event()
         self._messages: asyncio.Queue[str] = asyncio.Queue(QUEUED_MESSAGES)
@@ -46,5 +46,5 @@ def read_weights(text: str) -> Weights | None:
         message = WeightsMessage.model_validate_json(text)
     except ValidationError:
         return None
-    weights = Weights(message.time, message.energy, message.cost)
-    return weights if message.time + message.energy + message.cost > 0 else None
+    weights = Weights(**message.model_dump(exclude={"type"}))
+    return weights if weights.total > 0 else None

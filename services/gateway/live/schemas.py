@@ -71,7 +71,7 @@ class ComparisonRow(_Totals):  # type: ignore[misc]
     vs_oracle: Figure
     model_version: int
     score: Figure
-    rank: int
+    rank: int | None = Field(description="among competitors; none: a reference")
     pareto: bool
 
 
@@ -198,11 +198,13 @@ class ErrorMessage(Message):
 
 
 class WeightsMessage(BaseModel):
-    """The only message of a client: the weights of its ranking. One must be above 0."""
+    """The only message of a client: the weights of its ranking. One must be above 0.
+    Until it is sent, only turnaround counts."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
     type: Literal["weights"]
+    turnaround: float = Field(0, ge=0, le=HEAVIEST)
     time: float = Field(0, ge=0, le=HEAVIEST)
     energy: float = Field(0, ge=0, le=HEAVIEST)
     cost: float = Field(0, ge=0, le=HEAVIEST)

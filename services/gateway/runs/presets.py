@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from shared.domain.workload_presets import PRESETS
+from shared.domain.workload_presets import ARRIVAL_RATES, PRESETS
 from shared.domain.workload_spec import Bimodal, LogNormal, Mix, Pareto
 
 
 def describe(name: str) -> str:
     """
     >>> describe("readme")
-    'sizes 500 to 1500; intensity 0.1 to 0.9; memory 50 to 150 MB'
+    'sizes 500 to 1500; intensity 0.1 to 0.9; memory 50 to 150 MB; 4 tasks/s'
     """
     mix = Mix.model_validate(PRESETS[name])
     larger = ", more for larger tasks" if mix.memory.size_exponent else ""
     return (
         f"sizes {_range(mix.size)}; intensity {_range(mix.intensity)}; "
-        f"memory {_range(mix.memory.values)} MB{larger}"
+        f"memory {_range(mix.memory.values)} MB{larger}; {ARRIVAL_RATES[name]:g} tasks/s"
     )
 
 

@@ -42,6 +42,7 @@ def results(scheduler: str, times: list[float], **columns: Any) -> pa.Table:
         "device": [0] * count,
         "cpu": [2] * count,
         "time": times,
+        "turnaround": times,
         "energy": times,
         "cost": times,
         "gpu_time": [0.0] * count,
@@ -55,14 +56,22 @@ def test_wins_count_failures_as_losses_and_small_differences_as_ties() -> None:
     """a wins task 5, loses 6, ties 7 by rounding, and in 8 only b did not fail."""
     a = {"time": np.array([1.0, 2.0, 3.0, 0.0]), "failed": np.array([0.0, 0, 0, 1])}
     b = {"time": np.array([2.0, 1.0, 3.0 + 1e-12, 9.0]), "failed": np.array([0.0, 0, 0, 0])}
-    result = wins(["a", "b"], [a, b])
+    result = wins(["a", "b"], [a, b], "time")
     assert result.matrix == [[None, 0.25], [0.5, None]]
     assert result.ties == [[None, 0.25], [0.25, None]]
 
 
+def test_who_waits_longer_loses_by_turnaround_though_execution_was_faster() -> None:
+    quick = {"time": np.ones(2), "turnaround": np.array([9.0, 1.0]), "failed": np.zeros(2)}
+    slow = {"time": np.full(2, 2.0), "turnaround": np.full(2, 2.0), "failed": np.zeros(2)}
+    assert wins(["a", "b"], [quick, slow], "time").matrix[0][1] == 1
+    by_turnaround = wins(["a", "b"], [quick, slow], "turnaround")
+    assert (by_turnaround.by, by_turnaround.matrix[0][1]) == ("turnaround", 0.5)
+
+
 def test_two_that_both_fail_tie() -> None:
     failed = {"time": np.zeros(2), "failed": np.ones(2)}
-    result = wins(["a", "b"], [failed, failed])
+    result = wins(["a", "b"], [failed, failed], "time")
     assert (result.matrix[0][1], result.ties[0][1]) == (0, 1)
 
 

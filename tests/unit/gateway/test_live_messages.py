@@ -121,9 +121,10 @@ def test_a_notification_leaves_out_data_that_is_too_large() -> None:
 
 def test_weights_are_read_and_anything_else_is_not() -> None:
     assert read_weights('{"type": "weights", "time": 0, "energy": 2, "cost": 1.5}') == Weights(
-        0, 2, 1.5
+        energy=2, cost=1.5
     )
-    assert read_weights('{"type": "weights", "cost": 1}') == Weights(0, 0, 1)
+    assert read_weights('{"type": "weights", "turnaround": 3}') == Weights(turnaround=3)
+    assert read_weights('{"type": "weights", "cost": 1}') == Weights(cost=1)
     for text in (
         "",
         "no json",
@@ -156,8 +157,8 @@ async def test_a_client_that_does_not_read_is_too_slow() -> None:
 async def test_only_new_weights_need_a_snapshot() -> None:
     client = Client()
     client.needs_snapshot = False
-    client.receive('{"type": "weights", "time": 1}')
+    client.receive('{"type": "weights", "turnaround": 1}')
     assert not client.needs_snapshot
     client.receive('{"type": "weights", "energy": 1}')
     assert client.needs_snapshot
-    assert client.weights == Weights(0, 1, 0)
+    assert client.weights == Weights(energy=1)

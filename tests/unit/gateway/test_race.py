@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from services.gateway.analysis.ranking import Weights
+from services.gateway.analysis.ranking import DEFAULT_WEIGHTS, Weights
 from services.gateway.live.race import Race, ResultBatch, Sample, read_results
 from shared.domain.spec import RunSpec
 from shared.errors import Unreadable
@@ -94,8 +94,8 @@ def test_the_comparison_has_averages_and_places() -> None:
         ),
         results("oracle", 0, total_time=10.0, total_energy=600.0, total_cost=0.5, gpu_tasks=7),
     )
-    first, second = race.comparison(Weights())
-    assert (first.name, first.rank, first.score, first.vs_oracle) == ("oracle", 1, 1, 1)
+    first, second = race.comparison(Weights(time=1))
+    assert (first.name, first.rank, first.score, first.vs_oracle) == ("oracle", None, 1, 1)
     assert second.model_dump() == {
         "name": "greedy",
         "tasks": 10,
@@ -119,15 +119,15 @@ def test_the_comparison_has_averages_and_places() -> None:
         "vs_oracle": 2.0,
         "model_version": 0,
         "score": 2.0,
-        "rank": 2,
+        "rank": 1,
         "pareto": True,
     }
-    assert [r.name for r in race.comparison(Weights(0, 1, 0))] == ["greedy", "oracle"]
+    assert [r.name for r in race.comparison(Weights(energy=1))] == ["greedy", "oracle"]
 
 
 def test_schedulers_that_differ_in_tasks_are_not_compared_with_the_oracle() -> None:
     race = race_of(results("greedy", 1), results("oracle", 0))
-    assert {r.name: r.vs_oracle for r in race.comparison(Weights())} == {
+    assert {r.name: r.vs_oracle for r in race.comparison(DEFAULT_WEIGHTS)} == {
         "greedy": None,
         "oracle": 1.0,
     }
@@ -190,7 +190,7 @@ def test_results_that_are_not_in_memory_have_to_be_loaded() -> None:
 
 def test_figures_that_are_no_numbers_are_none() -> None:
     race = race_of(results("greedy", 0, total_time=float("nan"), total_energy=float("inf")))
-    (only,) = race.comparison(Weights(0, 0, 1))
+    (only,) = race.comparison(Weights(cost=1))
     assert (only.avg_time, only.avg_energy) == (None, None)
 
 

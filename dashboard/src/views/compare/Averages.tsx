@@ -31,17 +31,18 @@ export function Averages({ source, rows }: { source: Polled<unknown>; rows: Chan
     schedulerColumn((row) => row.name, true),
     failed("failed_a", "Failed A", (row) => row.a),
     failed("failed_b", "Failed B", (row) => row.b),
-    ...pair("avg_time", "Time", seconds),
-    change("time", "Δ time"),
+    ...pair("avg_turnaround", "Turnaround", seconds),
+    change("turnaround", "Δ turnaround"),
+    ...pair("turnaround_p95", "p95 turnaround", seconds),
+    ...pair("avg_wait", "Wait", seconds),
+    ...pair("avg_time", "Execution", seconds),
+    change("time", "Δ execution"),
+    side("vs_oracle_a", "vs Oracle A", (row) => row.a?.vs_oracle, overOracle),
+    side("vs_oracle_b", "vs Oracle B", (row) => row.b?.vs_oracle, overOracle),
     ...pair("avg_energy", "Energy", joules),
     change("energy", "Δ energy"),
     ...pair("avg_cost", "Cost", dollars),
     change("cost", "Δ cost"),
-    side("vs_oracle_a", "vs Oracle A", (row) => row.a?.vs_oracle, overOracle),
-    side("vs_oracle_b", "vs Oracle B", (row) => row.b?.vs_oracle, overOracle),
-    ...pair("avg_wait", "Wait", seconds),
-    ...pair("avg_turnaround", "Turnaround", seconds),
-    ...pair("turnaround_p95", "p95 turnaround", seconds),
     ...pair("avg_slowdown", "Slowdown", number),
     side("vs_bound_a", "Makespan / bound A", (row) => row.a?.vs_bound, overBound),
     side("vs_bound_b", "Makespan / bound B", (row) => row.b?.vs_bound, overBound),
@@ -50,7 +51,7 @@ export function Averages({ source, rows }: { source: Polled<unknown>; rows: Chan
     <Widget
       id="compare-averages"
       title="Averages per task"
-      caption="Δ is B compared with A; green is less, and better. If the workloads differ, compare “vs Oracle”."
+      caption="Δ is B compared with A; green is less, and better. If the workloads differ, compare “vs Oracle”, which is about execution time."
       source={source}
       empty={rows.length === 0 && "Neither run has results yet."}
       scroll
@@ -84,7 +85,7 @@ function failed(key: string, header: string, of: (row: Change) => SchedulerTotal
   return { key, header, numeric: true, value: (row) => of(row)?.failed ?? null, show };
 }
 
-function change(key: "time" | "energy" | "cost", header: string): Column<Change> {
+function change(key: "turnaround" | "time" | "energy" | "cost", header: string): Column<Change> {
   return { key, header, numeric: true, value: (row) => row[key], show: (row) => <Difference share={row[key]} /> };
 }
 

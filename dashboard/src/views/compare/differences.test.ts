@@ -4,7 +4,8 @@ import { ORACLE } from "../../schedulers";
 import { changes, oracleChanges, specDifferences } from "./differences";
 
 function totals(avg_time: number, vs_oracle: number | null): SchedulerTotals {
-  return { avg_time, avg_energy: avg_time * 50, avg_cost: 0, vs_oracle } as SchedulerTotals;
+  const averages = { avg_time, avg_turnaround: avg_time * 4, avg_energy: avg_time * 50, avg_cost: 0 };
+  return { ...averages, vs_oracle } as SchedulerTotals;
 }
 
 describe("differences of two specs", () => {
@@ -35,6 +36,7 @@ describe("differences of two specs", () => {
 describe("changes of averages", () => {
   it("are relative to the first run", () => {
     const [row] = changes({ greedy: totals(2, 1.5) }, { greedy: totals(1.5, 1.25) });
+    expect(row?.turnaround).toBe(-0.25);
     expect(row?.time).toBe(-0.25);
     expect(row?.energy).toBe(-0.25);
     expect(row?.cost).toBeNull();

@@ -33,6 +33,7 @@ export interface Change {
   a: SchedulerTotals | null;
   b: SchedulerTotals | null;
   /** B / A − 1: -0.1 is ten per cent less in B. Null when one is missing or A is 0. */
+  turnaround: number | null;
   time: number | null;
   energy: number | null;
   cost: number | null;
@@ -54,6 +55,7 @@ export function changes(a: Record<string, SchedulerTotals>, b: Record<string, Sc
       name,
       a: left ?? null,
       b: right ?? null,
+      turnaround: relative(left?.avg_turnaround, right?.avg_turnaround),
       time: relative(left?.avg_time, right?.avg_time),
       energy: relative(left?.avg_energy, right?.avg_energy),
       cost: relative(left?.avg_cost, right?.avg_cost),

@@ -5,8 +5,9 @@ import { path, remove, runPath } from "../../api/client";
 import { type Polled, toastFailure, usePolled } from "../../api/polling";
 import { isActive, pollInterval, runLabel } from "../../api/runs";
 import type { Deleted, Run, RunDetail, RunState } from "../../api/types";
-import { count, dateTime, overOracle } from "../../format";
-import { labelOf, ORACLE } from "../../schedulers";
+import { count, dateTime, seconds } from "../../format";
+import { bestCompetitor } from "../../raceMeasure";
+import { isReference, labelOf } from "../../schedulers";
 import {
   Badge,
   Button,
@@ -20,7 +21,6 @@ import {
   Widget,
 } from "../../ui";
 import { openView, setParameters, useParameter } from "../../url";
-import { bestScheduler } from "./bestScheduler";
 
 const PAGE = 20;
 
@@ -48,7 +48,7 @@ export function RunList({ selected }: { selected: string | null }) {
     <Widget
       id="runs"
       title="Runs"
-      caption="Newest first. Click a run for its details below. Best: the scheduler whose execution time is closest to the Oracle."
+      caption="Newest first. Click a run for its details below. Best: the competitor with the shortest mean turnaround."
       source={runs}
       empty={rows.length === 0 && !before && "No run yet."}
       actions={<ListActions runs={rows} refetch={runs.refetch} />}
@@ -88,7 +88,7 @@ function columns(selected: string | null): Column<Run>[] {
       value: (run) => run.state,
       show: (run) => <StateBadge state={run.state} />,
     },
-    { key: "best", header: "Best", value: () => null, show: (run) => <Best run={run} /> },
+    { key: "best", header: "Best turnaround", value: () => null, show: (run) => <Best run={run} /> },
     { key: "tasks", header: "Tasks", numeric: true, value: () => null, show: (run) => <Tasks run={run} /> },
     {
       key: "created_at",
@@ -140,23 +140,25 @@ function Tasks({ run }: { run: Run }) {
 
 function Best({ run }: { run: Run }) {
   const { data } = useDetail(run);
-  const best = bestScheduler(data?.schedulers ?? {});
+  const rows = Object.entries(data?.schedulers ?? {}).map(([name, totals]) => ({ name, ...totals }));
+  const best = bestCompetitor(rows, "turnaround");
   if (!best) return <span className="text-faint">–</span>;
   return (
     <span className="inline-flex items-center gap-2">
       <SchedulerName name={best.name} plain />
-      {best.vs_oracle !== null && <span className="text-muted">{overOracle(best.vs_oracle)}</span>}
+      <span className="text-muted" data-field="best" data-value={best.avg_turnaround}>
+        {seconds(best.avg_turnaround)}
+      </span>
       <FailedBadge failed={best.failed} tasks={best.tasks} />
     </span>
   );
 }
 
 function SchedulerCount({ names }: { names: string[] }) {
-  const others = names.filter((name) => name !== ORACLE);
+  const references = names.filter(isReference);
   return (
     <span className="text-muted" title={names.map(labelOf).join(", ")}>
-      {others.length}
-      {names.includes(ORACLE) ? " + Oracle" : ""}
+      {[names.length - references.length, ...references.map(labelOf)].join(" + ")}
     </span>
   );
 }

@@ -3,13 +3,13 @@ import { runPath } from "../../api/client";
 import { type Polled, usePolled } from "../../api/polling";
 import { type Metric, totalPoints, totals } from "../../api/progress";
 import type { Progress } from "../../api/types";
-import { dollars, joules, overOracle, seconds, shortCount } from "../../format";
+import { count, dollars, joules, overOracle, seconds, shortCount } from "../../format";
 import { labelOf, ORACLE } from "../../schedulers";
 import { usePalette } from "../../theme";
 import { Chart, type Column, failedColumn, numberColumn, Select, schedulerColumn, Table, Widget } from "../../ui";
 import { setParameters, useParameter } from "../../url";
 import { lineChart } from "./lineChart";
-import { regret } from "./regret";
+import { referenceOf, regret } from "./regret";
 
 const INTERVALS = 40;
 
@@ -25,15 +25,17 @@ function secondsTick(value: number): string {
 }
 
 export const METRICS: Record<Metric, MetricFormat> = {
-  time: { label: "Execution time", format: seconds, tick: secondsTick },
   turnaround: { label: "Turnaround", format: seconds, tick: secondsTick },
+  time: { label: "Execution time", format: seconds, tick: secondsTick },
   energy: { label: "Energy", format: joules, tick: joules },
   cost: { label: "Cost", format: dollars, tick: dollars },
 };
 
+const DEFAULT_METRIC: Metric = "turnaround";
+
 export function useMetric(): Metric {
   const selected = useParameter("metric");
-  return selected !== null && selected in METRICS ? (selected as Metric) : "time";
+  return selected !== null && selected in METRICS ? (selected as Metric) : DEFAULT_METRIC;
 }
 
 export function MetricSelect() {
@@ -43,7 +45,7 @@ export function MetricSelect() {
       label="Metric"
       value={metric}
       choices={Object.entries(METRICS).map(([value, { label }]) => ({ value, label }))}
-      onChoose={(value) => setParameters({ metric: value === "time" ? null : value })}
+      onChoose={(value) => setParameters({ metric: value === DEFAULT_METRIC ? null : value })}
     />
   );
 }
@@ -121,54 +123,67 @@ function Regret({ source }: { source: Polled<Progress> }) {
   const palette = usePalette();
   const metric = useMetric();
   const schedulers = source.data?.schedulers;
+  const name = schedulers ? referenceOf(schedulers, metric) : null;
+  const reference = name === null ? "reference" : labelOf(name);
   const regrets = useMemo(() => {
-    const oracle = schedulers?.[ORACLE];
-    if (!schedulers || !oracle) return [];
+    const best = name === null ? undefined : schedulers?.[name];
+    if (!schedulers || !best) return [];
     return Object.entries(schedulers)
-      .filter(([name]) => name !== ORACLE)
-      .map(([name, series]) => ({ name, intervals: regret(series, oracle, metric, INTERVALS) }));
-  }, [schedulers, metric]);
+      .filter(([each]) => each !== name)
+      .map(([each, series]) => ({ name: each, intervals: regret(series, best, metric, INTERVALS) }));
+  }, [schedulers, name, metric]);
   const option = useMemo(() => {
     const curves = regrets.map(({ name, intervals }) => ({
       label: labelOf(name),
       colour: palette.colour(name),
       points: intervals.map(({ tasks, ratio }): [number, number] => [tasks, ratio]),
     }));
-    return lineChart(curves, { palette, format: overOracle, tick: overOracleTick, level: 1 });
-  }, [regrets, palette]);
+    // Queues grow without limit: turnarounds spread over several powers of ten.
+    const logarithmic = metric === "turnaround";
+    const tick = (ratio: number) => ratioTick(ratio, reference, logarithmic);
+    return lineChart(curves, { palette, format: overOracle, tick, level: 1, logarithmic });
+  }, [regrets, palette, metric, reference]);
   const rows: RegretRow[] = regrets.map(({ name, intervals }) => ({
     name,
     first: intervals[0]?.ratio ?? null,
     last: intervals.at(-1)?.ratio ?? null,
     worst: intervals.length ? Math.max(...intervals.map(({ ratio }) => ratio)) : null,
   }));
-  const known = schedulers !== undefined && Object.keys(schedulers).length > 0;
+  const label = METRICS[metric].label;
   return (
     <Widget
       id="trend-regret"
-      title="Regret per interval"
-      caption="Each point compares the tasks of one interval with the Oracle. A good learner falls to the line of the Oracle, also after a change."
+      title={`${label} compared with ${reference}`}
+      caption={`Each point is one interval of the run. ${regretCaption(metric, name)}`}
       source={source}
       empty={regretEmpty(
-        known,
-        known && ORACLE in (schedulers ?? {}),
+        schedulers !== undefined && Object.keys(schedulers).length > 0,
+        name !== null,
         regrets.some((each) => each.intervals.length > 0),
       )}
       table={<RegretTable rows={rows} />}
     >
-      <Chart option={option} label={`${METRICS[metric].label} compared with the Oracle in each interval of the run`} />
+      <Chart option={option} label={`${label} compared with ${reference} in each interval of the run`} />
     </Widget>
   );
 }
 
-/** Without trailing zeros. */
-function overOracleTick(ratio: number): string {
-  const more = Number(((ratio - 1) * 100).toFixed(2));
-  return more === 0 ? "Oracle" : `${more > 0 ? "+" : "−"}${Math.abs(more)} %`;
+function regretCaption(metric: Metric, reference: string | null): string {
+  if (metric === "turnaround" && reference === ORACLE) {
+    return "The Oracle sees no queues, so under load others get below its line.";
+  }
+  return "A good learner falls to the dotted line, also after a change.";
 }
 
-function regretEmpty(known: boolean, oracle: boolean, any: boolean): string | false {
-  if (known && !oracle) return "This run has no Oracle to compare with.";
+/** Without trailing zeros. */
+function ratioTick(ratio: number, reference: string, logarithmic: boolean): string {
+  if (logarithmic) return ratio === 1 ? reference : `${ratio < 1 ? ratio : count(ratio)}×`;
+  const more = Number(((ratio - 1) * 100).toFixed(2));
+  return more === 0 ? reference : `${more > 0 ? "+" : "−"}${Math.abs(more)} %`;
+}
+
+function regretEmpty(known: boolean, reference: boolean, any: boolean): string | false {
+  if (known && !reference) return "This run has no reference to compare with.";
   return !any && "No results yet.";
 }
 

@@ -17,6 +17,8 @@ export interface LineChartOptions {
   tick?: (value: number) => string;
   /** A horizontal line to compare with. */
   level?: number;
+  /** For ratios that spread over several powers of ten. */
+  logarithmic?: boolean;
 }
 
 interface Hovered {
@@ -26,7 +28,7 @@ interface Hovered {
 }
 
 export function lineChart(all: Line[], options: LineChartOptions): ChartOption {
-  const { palette, format, tick = format, level } = options;
+  const { palette, format, tick = format, level, logarithmic = false } = options;
   return {
     grid: { left: 8, right: 18, top: 12, bottom: 54, containLabel: true },
     legend: {
@@ -59,8 +61,10 @@ export function lineChart(all: Line[], options: LineChartOptions): ChartOption {
     },
     yAxis: {
       ...axis(palette),
-      type: "value",
-      ...(level === undefined ? {} : { min: ({ min }: { min: number }) => Math.min(level, min) }),
+      type: logarithmic ? ("log" as const) : ("value" as const),
+      ...(level === undefined
+        ? {}
+        : { min: ({ min }: { min: number }) => axisStart(Math.min(level, min), logarithmic) }),
       axisLabel: { ...axis(palette).axisLabel, formatter: tick },
     },
     series: all.map((line, at) => ({
@@ -74,6 +78,10 @@ export function lineChart(all: Line[], options: LineChartOptions): ChartOption {
       ...(level !== undefined && at === 0 ? { markLine: levelLine(level, palette) } : {}),
     })),
   };
+}
+
+function axisStart(least: number, logarithmic: boolean): number {
+  return logarithmic ? 10 ** Math.floor(Math.log10(least)) : least;
 }
 
 function levelLine(level: number, palette: Palette) {

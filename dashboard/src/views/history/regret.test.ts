@@ -1,6 +1,19 @@
 import { describe, expect, it } from "vitest";
 import { track } from "../../live/samples";
-import { regret } from "./regret";
+import { CLAIRVOYANT, ORACLE } from "../../schedulers";
+import { referenceOf, regret } from "./regret";
+
+describe("the reference", () => {
+  const empty = track([], []);
+
+  it("of a turnaround is the clairvoyant scheduler where it runs, otherwise the Oracle", () => {
+    const both = { [ORACLE]: empty, [CLAIRVOYANT]: empty };
+    expect(referenceOf(both, "turnaround")).toBe(CLAIRVOYANT);
+    expect(referenceOf(both, "time")).toBe(ORACLE);
+    expect(referenceOf({ [ORACLE]: empty }, "turnaround")).toBe(ORACLE);
+    expect(referenceOf({ greedy: empty }, "turnaround")).toBeNull();
+  });
+});
 
 describe("regret per interval", () => {
   it("shows a learner that was slow at first and then as good as the Oracle", () => {

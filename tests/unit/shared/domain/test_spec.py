@@ -56,6 +56,23 @@ def test_an_empty_spec_is_the_default() -> None:
     assert RunSpec.parse({}) == RunSpec() == RunSpec.parse(None)
 
 
+def test_a_run_has_the_arrival_rate_of_its_preset_unless_it_gives_one() -> None:
+    for workload, rate in (
+        ({}, 12),
+        ({"preset": "readme"}, 4),
+        ({"preset": "readme", "arrival_rate": 9}, 9),
+    ):
+        assert RunSpec.parse({"workload": workload}).workload.arrival_rate == rate
+    assert RunSpec().workload.arrival_rate == 12
+
+
+def test_a_stored_spec_keeps_its_arrival_rate() -> None:
+    """Four tasks per second were the default of every preset in version 0.1."""
+    stored = RunSpec.parse({}).model_dump(mode="json")
+    stored["workload"]["arrival_rate"] = 4
+    assert RunSpec.parse(stored).workload.arrival_rate == 4
+
+
 def test_a_spec_does_not_change() -> None:
     with pytest.raises(ValueError, match="frozen"):
         RunSpec().seed = 3  # type: ignore[misc]

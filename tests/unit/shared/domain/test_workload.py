@@ -87,7 +87,10 @@ def test_any_stretch_of_the_stream_follows_from_its_cursor_alone(start: int, cou
 # The first 10,000 tasks of version 0.2: hash of all columns and parents, the first arrival, and the
 # last task's arrival and size.
 VERSION_0_2: list[tuple[dict[str, Any], str, float, float, float]] = [
-    ({"seed": 42}, "88ec62c583832002", 0.049552331045548195, 2511.499507347388, 292.7039462356002),
+    (
+        {"seed": 42, "arrival_rate": 4},
+        "88ec62c583832002", 0.049552331045548195, 2511.499507347388, 292.7039462356002,
+    ),
     (
         {"seed": 7, "preset": "documented", "arrival_rate": 20},
         "b955801fcd9a84ca", 0.006844081072072576, 505.1701845198218, 1604.431508252603,
