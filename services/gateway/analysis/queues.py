@@ -114,7 +114,8 @@ def queue_tracks(
 
 
 def _track(store: Store, key: dict[str, Any], newest: dict[str, Any], time: Floats) -> QueueTrack:
-    finished = store.query(FINISHED, {**key, "at": float(time[0])})
+    start = float(time[0])
+    finished = store.query(FINISHED, {**key, "at": start}) if start > 0 else []
     first = finished[0]["batch"] if finished else 0
     grid = np.linspace(first, newest["batch"], BATCHES_OF_STRETCH).round().astype(np.int64)
     standings = _standings(store, key, np.unique(grid))
