@@ -128,6 +128,10 @@ function useStretch(): Stretch {
   };
 }
 
+function stretchLabel(length: number): string {
+  return length % 60 === 0 ? `${length / 60} min` : seconds(length);
+}
+
 function useNumber(key: string): number | null {
   const text = useParameter(key);
   const value = Number(text);
@@ -221,7 +225,7 @@ function Toolbar({ data, stretch, devices, view, last }: ToolbarProps) {
         data-testid="timeline-stretch"
         value={stretch.chosen ? (whole ? "whole" : "chosen") : String(stretch.length)}
         choices={[
-          ...lengths.map((length) => ({ value: String(length), label: `Last ${seconds(length)}` })),
+          ...lengths.map((length) => ({ value: String(length), label: `Last ${stretchLabel(length)}` })),
           { value: "whole", label: "Whole run" },
           ...(stretch.chosen && !whole ? [{ value: "chosen", label: "Chosen stretch" }] : []),
         ]}

@@ -25,7 +25,7 @@ export interface GanttProps {
   onView: (view: View) => void;
 }
 
-const [LOWEST_ROW, HIGHEST_ROW] = [16, 30];
+const [LOWEST_ROW, HIGHEST_ROW] = [16, 40];
 const NEAR = 4; // pixels
 
 const HELP =
@@ -54,8 +54,8 @@ export function Gantt(props: GanttProps) {
     const { parts } = timeline;
     if (!parts || part < 0) return;
     onMark({ task: parts.task_id[part] as number, row: parts.row[part] as number });
-    const next = showing(view, parts.begin[part] as number, last);
-    if (next !== view) onView(next);
+    const [begin, end] = [parts.begin[part], parts.end[part]] as [number, number];
+    if (end <= view.start || begin >= view.end) onView(showing(view, begin, last));
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const middle = (view.start + view.end) / 2;
@@ -99,7 +99,7 @@ export function Gantt(props: GanttProps) {
         className="min-w-0 flex-1 cursor-grab touch-pan-y rounded -outline-offset-2! active:cursor-grabbing"
         style={{ height }}
         onKeyDown={onKeyDown}
-        onFocus={() => mark === null && select(0)}
+        onFocus={(event) => mark === null && event.target.matches(":focus-visible") && select(0)}
         onPointerLeave={() => onHover(null)}
         {...pointer}
       >

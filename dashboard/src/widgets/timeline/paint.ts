@@ -58,7 +58,7 @@ function paintGrid(context: CanvasRenderingContext2D, width: number, { timeline,
   context.textBaseline = "middle";
   context.fillStyle = palette.line;
   for (let row = 0; row <= timeline.devices.length; row += 1) context.fillRect(0, row * rowHeight, width, 1);
-  for (const at of ticks(view, width / 90)) {
+  for (const at of ticks(view, width / 70)) {
     const x = pixelOf(view, at, width);
     context.fillStyle = palette.line;
     context.fillRect(x, 0, 1, bottom + 3);
