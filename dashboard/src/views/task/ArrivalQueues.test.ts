@@ -24,9 +24,16 @@ function result(scheduler: string, turnaround: number, expected_time: number) {
 describe("the queues when a task arrived", () => {
   it("are put beside what was expected and what happened, the earliest end first", () => {
     const results = [result("greedy", 7, 0), result("eft", 3, 1.5)] as unknown as TaskDetail["results"];
-    const outcomes = outcomesOf([QUEUE, { ...QUEUE, scheduler: "eft" }], results);
+    const outcomes = outcomesOf({ arrival_time: 7, queues: [QUEUE, { ...QUEUE, scheduler: "eft" }] }, results);
     expect(outcomes.map(({ scheduler }) => scheduler)).toEqual(["eft", "greedy"]);
-    expect(outcomes[1]).toMatchObject({ devices: "GPU 3", queued: 6, ahead: 3, shortest: 1, expected: null, real: 2 });
+    expect(outcomes[1]).toMatchObject({
+      devices: "GPU 3",
+      queued: 6,
+      ahead: 3,
+      shortest: 1,
+      expected: null,
+      started: 5,
+    });
     expect(outcomes[0]?.expected).toBe(1.5);
   });
 

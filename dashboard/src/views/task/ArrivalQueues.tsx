@@ -1,7 +1,7 @@
 import type { Polled } from "../../api/polling";
 import type { ArrivalQueue, ArrivalQueues as Data, TaskDetail } from "../../api/types";
 import { deviceLabel, devicesLabel, typeLabel } from "../../devices";
-import { count, seconds } from "../../format";
+import { count, number, seconds } from "../../format";
 import { Badge, type Column, numberColumn, SchedulerName, schedulerColumn, Table, Widget } from "../../ui";
 
 type DeviceQueue = ArrivalQueue["devices"][number];
@@ -17,13 +17,17 @@ export interface Outcome {
   expected: number | null;
   real: number;
   wait: number;
+  /** Seconds after the arrival. */
   started: number;
+  finish: number;
   turnaround: number;
   complete: boolean;
 }
 
+type Arrival = Pick<Data, "arrival_time" | "queues">;
+
 /** In the order of their turnaround, the shortest first. */
-export function outcomesOf(queues: readonly ArrivalQueue[], results: TaskDetail["results"]): Outcome[] {
+export function outcomesOf({ arrival_time, queues }: Arrival, results: TaskDetail["results"]): Outcome[] {
   const outcomes = queues.flatMap((queue) => {
     const result = results.find((row) => row.scheduler === queue.scheduler);
     if (!result) return [];
@@ -38,7 +42,8 @@ export function outcomesOf(queues: readonly ArrivalQueue[], results: TaskDetail[
         expected: result.expected_time > 0 ? result.expected_time : null,
         real: result.time,
         wait: result.wait,
-        started: queue.started,
+        started: queue.started - arrival_time,
+        finish: queue.finish,
         turnaround: result.turnaround,
         complete: queue.complete,
       },
@@ -59,8 +64,9 @@ const COLUMNS: Column<Outcome>[] = [
   numberColumn("expected", "Expected", seconds, "Execution time that the scheduler expected; not all say it"),
   numberColumn("real", "Real", seconds, "Execution time"),
   numberColumn("wait", "Wait", seconds, "Time in queues"),
-  numberColumn("started", "Started at", seconds, "Simulated time"),
+  numberColumn("started", "Started after", seconds, "From arrival to the begin of its first part"),
   numberColumn("turnaround", "Turnaround", seconds, "From arrival to the end"),
+  numberColumn("finish", "Finish", (at) => `${number(at, 5)} s`, "Simulated time"),
 ];
 
 interface Cell {
@@ -102,7 +108,7 @@ interface Props {
 /** What was queued when the task arrived, and what became of it. */
 export function ArrivalQueues({ source, detail }: Props) {
   const queues = source.data?.queues ?? [];
-  const rows = outcomesOf(queues, detail.data?.results ?? []);
+  const rows = source.data ? outcomesOf(source.data, detail.data?.results ?? []) : [];
   return (
     <Widget
       id="task-queues"
