@@ -310,6 +310,8 @@ export interface components {
             task_id: number;
             /** @description execution time, seconds */
             time: number;
+            /** @description its place among the tasks of its batch, where they were not served by id; else -1 */
+            turn: number;
             /** @description arrival to finish, seconds */
             turnaround: number;
             /** @description its time over the Oracle's for this task */
@@ -558,6 +560,8 @@ export interface components {
             task_id: number;
             /** @description execution time, seconds */
             time: number;
+            /** @description its place among the tasks of its batch, where they were not served by id; else -1 */
+            turn: number;
             /** @description arrival to finish, seconds */
             turnaround: number;
             /** @description its time over the Oracle's for this task */
@@ -1218,6 +1222,8 @@ export interface components {
             task_id: number;
             /** @description execution time, seconds */
             time: number;
+            /** @description its place among the tasks of its batch, where they were not served by id; else -1 */
+            turn: number;
             /** @description arrival to finish, seconds */
             turnaround: number;
             /** @description its time over the Oracle's for this task */
