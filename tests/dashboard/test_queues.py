@@ -72,7 +72,7 @@ def test_the_keyboard_goes_from_task_to_task(
     viewer.open("arena", run=run, scheduler=SCHEDULER, **STRETCH)
     viewer.chart("timeline")
     bars = viewer.page.get_by_test_id("timeline-canvas")
-    bars.focus()
+    viewer.page.get_by_test_id("timeline-zoom-out").press("Tab")
     detail = viewer.page.get_by_test_id("timeline-task")
     in_order = sorted(
         (each for each in parts_of(rows, SCHEDULER) if overlap(each, 20, 40) > 0),
