@@ -166,11 +166,11 @@ function QueueMatrix({ queues }: { queues: ArrivalQueue[] }) {
                 title={`${count(cell.tasks)} tasks${cell.chosen ? "; chosen" : ""}`}
                 className={`rounded px-1.5 py-1 text-right whitespace-nowrap ${cell.chosen ? "font-semibold outline-2 -outline-offset-2 outline-accent" : ""}`}
                 style={{
-                  background: `color-mix(in oklab, var(--cpu) ${Math.round(45 * shade(cell.seconds, longest))}%, transparent)`,
+                  background: `color-mix(in oklab, var(--cpu) ${Math.round(35 * shade(cell.seconds, longest))}%, transparent)`,
                 }}
               >
                 {cell.range ? `${seconds(cell.range[0])} – ${seconds(cell.range[1])}` : seconds(cell.seconds)}
-                <span className="block text-[0.6875rem] text-muted">
+                <span className="block text-[0.6875rem]">
                   {count(cell.tasks)} {cell.tasks === 1 ? "task" : "tasks"}
                   {cell.chosen && <span className="sr-only">, chosen</span>}
                 </span>
