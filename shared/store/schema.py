@@ -47,6 +47,21 @@ CLICKHOUSE_TYPES = {
 DEDUPLICATION_WINDOW = 1000
 
 
+# When a device works on a task; never for a part of length 0. Queries for a stretch of simulated
+# time use these expressions as they are, so that the indexes on them apply.
+PART_BEGIN = {kind: f"if({kind}_time > 0, {kind}_start, inf)" for kind in ("gpu", "cpu")}
+PART_END = {kind: f"if({kind}_time > 0, {kind}_start + {kind}_time, -inf)" for kind in PART_BEGIN}
+
+
+def _add_index(table: str, name: str, expressions: str) -> tuple[str, ...]:
+    """For new rows, and for those that are stored already."""
+    return (
+        f"ALTER TABLE {table} ADD INDEX IF NOT EXISTS {name} ({expressions}) "
+        "TYPE minmax GRANULARITY 1",
+        f"ALTER TABLE {table} MATERIALIZE INDEX {name} SETTINGS mutations_sync = 1",
+    )
+
+
 # What a version does beyond new and renamed columns, by table and version. It may run twice, also
 # on new tables.
 CONVERSIONS = {
@@ -59,6 +74,15 @@ CONVERSIONS = {
         "ALTER TABLE standings DROP COLUMN IF EXISTS gpu_busy SETTINGS mutations_sync = 1",
         "ALTER TABLE standings DROP COLUMN IF EXISTS cpu_busy SETTINGS mutations_sync = 1",
     ),
+    # A device runs tasks mostly in order: a stretch of simulated time is in few granules, which
+    # these indexes find also where a long queue separates it from the arrivals.
+    ("scheduler_results", 3): (
+        *(f"ALTER TABLE scheduler_results DROP INDEX IF EXISTS {k}_span" for k in PART_BEGIN),
+        *_add_index("scheduler_results", "gpu_part", f"{PART_BEGIN['gpu']}, {PART_END['gpu']}"),
+        *_add_index("scheduler_results", "cpu_part", f"{PART_BEGIN['cpu']}, {PART_END['cpu']}"),
+    ),
+    # Both rise from batch to batch.
+    ("standings", 3): _add_index("standings", "moments", "clock, makespan"),
 }
 
 
@@ -68,7 +92,6 @@ class Table:
     columns: tuple[Column, ...]
     order_by: str
     newest_by: str = ""  # the column that decides which of two rows with one key stays
-    indexes: tuple[str, ...] = ()
 
     @property
     def schema(self) -> pa.Schema:
@@ -79,7 +102,7 @@ class Table:
         # A renamed column has the name that its migration will change.
         first = [_definition(c, c.formerly) for c in self.columns if c.since == 1 or c.formerly]
         return (
-            f"CREATE TABLE IF NOT EXISTS {self.name} ({', '.join([*first, *self.indexes])}) "
+            f"CREATE TABLE IF NOT EXISTS {self.name} ({', '.join(first)}) "
             f"ENGINE = ReplacingMergeTree({self.newest_by}) ORDER BY {self.order_by} "
             f"SETTINGS non_replicated_deduplication_window = {DEDUPLICATION_WINDOW}"
         )
@@ -154,12 +177,6 @@ _TABLES = (
         "scheduler_results",
         (RUN, SCHEDULER, TASK_ID, BATCH, *DECISION, *RESULT),
         order_by="(run, scheduler, task_id)",
-        # Starts rise with the task, but for parts in gaps: an interval of simulated time is found
-        # without reading the whole run.
-        indexes=(
-            "INDEX gpu_span (gpu_start, finish) TYPE minmax GRANULARITY 1",
-            "INDEX cpu_span (cpu_start, finish) TYPE minmax GRANULARITY 1",
-        ),
     ),
     Table(
         "standings",

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import Browser
 
-from tests.dashboard.browser import Viewer, chromium, new_context
+from tests.dashboard.browser import DESKTOP, Viewer, chromium, new_context
 from tests.e2e.arena import QUICK, RULES, ArenaProcess
 
 PLUGIN = """
@@ -96,8 +96,10 @@ def viewer(browser: Browser, arena: ArenaProcess) -> Iterator[Viewer]:
 
 
 @contextmanager
-def open_viewer(browser: Browser, arena: ArenaProcess) -> Iterator[Viewer]:
-    context = new_context(browser)
+def open_viewer(
+    browser: Browser, arena: ArenaProcess, size: dict[str, int] = DESKTOP
+) -> Iterator[Viewer]:
+    context = new_context(browser, size)
     viewer = Viewer(context.new_page(), arena.announced["url"])
     yield viewer
     context.close()

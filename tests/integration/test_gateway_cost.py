@@ -9,11 +9,14 @@ import pyarrow as pa
 import pytest
 
 from services.gateway.analysis import queries as analysis
+from services.gateway.analysis.device_work import work_between
+from services.gateway.analysis.queues import queue_tracks
 from services.gateway.history import queries as history
 from services.gateway.models.queries import models
 from services.gateway.runs.queries import busy_before, newest_standings, standings
 from services.gateway.tasks.queries import page, results_of_task
 from shared.domain.schedulers import LEARNERS
+from shared.domain.spec import RunSpec
 from shared.runtime.settings import Settings
 from shared.store.client import Store
 from tests.integration import clickhouse_server
@@ -42,25 +45,30 @@ class ReadsTables(Store):
 
 @pytest.fixture(scope="module")
 def runs(clickhouse: clickhouse_server.Server) -> Iterator[ReadsTables]:
-    """Runs of 1,000 and 1,000,000 tasks, two schedulers, a batch for every 10 tasks."""
+    """Runs of 1,000 and 1,000,000 tasks, two schedulers, a batch for every 10 tasks. Four tasks
+    arrive in a second. The Oracle has no queue; the other one finishes only two in a second."""
     store = ReadsTables(settings_for("nats://127.0.0.1:1", clickhouse.url))
     store.migrate()
+    pace = {"oracle": 0.25, "greedy": 0.5}
     for run, tasks in (("short", 1000), ("long", 1_000_000)):
         for scheduler in ("greedy", "oracle"):
             store.command(
                 "INSERT INTO standings (run, scheduler, batch, tasks, total_time, clock, "
-                f"busy) SELECT '{run}', '{scheduler}', number, (number + 1) * 10, number, "
-                f"number * 2.5, [number, number] FROM numbers({tasks // 10})"
+                f"makespan, busy) SELECT '{run}', '{scheduler}', number, (number + 1) * 10, number,"
+                f" (number * 10 + 9) / 4, (number * 10 + 9) * {pace[scheduler]} + 0.1, "
+                f"[number, number] FROM numbers({tasks // 10})"
             )
             store.command(
                 "INSERT INTO scheduler_results (run, scheduler, batch, task_id, time, status, "
-                "gpu_start, cpu_start, cpu_time, finish) "
+                "gpu_start, cpu_start, cpu_time, finish, turnaround) "
                 f"SELECT '{run}', '{scheduler}', intDiv(number, 10), number, 0.1, 'ok', "
-                f"number / 4, number / 4, 0.1, number / 4 + 0.1 FROM numbers({tasks})"
+                f"number / 4, number * {pace[scheduler]}, 0.1, number * {pace[scheduler]} + 0.1, "
+                f"number * ({pace[scheduler]} - 0.25) + 0.1 FROM numbers({tasks})"
             )
         store.command(
-            "INSERT INTO tasks (run, task_id, size, compute_intensity, memory_required) "
-            f"SELECT '{run}', number, number + 1, 0.5, 10 FROM numbers({tasks})"
+            "INSERT INTO tasks (run, task_id, size, compute_intensity, memory_required, "
+            "arrival_time) "
+            f"SELECT '{run}', number, number + 1, 0.5, 10, number / 4 FROM numbers({tasks})"
         )
         store.command(
             "INSERT INTO training_data (run, task_id, optimal_time) "
@@ -82,6 +90,15 @@ def runs(clickhouse: clickhouse_server.Server) -> Iterator[ReadsTables]:
     store.close()
 
 
+PLATFORM = RunSpec.parse({"schedulers": BOTH}).platform
+
+
+def work(store: ReadsTables, run: str, scheduler: str, start: float, end: float) -> int:
+    """Parts of tasks on devices; one that ends at the start, or begins at the end, is none."""
+    tasks = 1_000_000 if run == "long" else 1000
+    return len(work_between(store, run, scheduler, PLATFORM, start, end, tasks).task_id)
+
+
 def looks(store: ReadsTables, run: str) -> dict[str, int]:
     """Everything that a watched dashboard asks, and how many rows came of it."""
     first, last = analysis.common_tasks(store, run, BOTH, 500)
@@ -90,7 +107,9 @@ def looks(store: ReadsTables, run: str) -> dict[str, int]:
         "results": analysis.results(store, run, BOTH, first, last).num_rows,
         "features": analysis.features(store, run, first, last).num_rows,
         "progress": len(analysis.progress(store, run, BOTH, 10)["greedy"]),
-        "parts": analysis.device_parts(store, run, "greedy", end - 20, end).num_rows,
+        "newest work": work(store, run, "oracle", end - 20, end),
+        "old work": work(store, run, "oracle", 100, 120),
+        "work behind a queue": work(store, run, "greedy", end - 20, end),
         "page": len(page(store, run, BOTH, BOTH, None, 50, None)[0]),
         "before": len(busy_before(store, run, {"greedy": (90, 100.0), "oracle": (90, 100.0)})),
         "standings": len(standings(store, run, BOTH)),
@@ -110,7 +129,9 @@ def test_a_look_costs_the_same_after_a_million_tasks(runs: ReadsTables) -> None:
         "results": 1000,
         "features": 500,
         "progress": 10,
-        "parts": 80,  # four a second for 20 seconds
+        "newest work": 80,  # four a second for 20 seconds
+        "old work": 80,
+        "work behind a queue": 40,
         "page": 100,
         "before": 2,
         "standings": 2,
@@ -126,3 +147,15 @@ def test_a_look_costs_the_same_after_a_million_tasks(runs: ReadsTables) -> None:
     *others, progress = sorted(runs.read_rows)
     assert max(others) <= 4 * GRANULE
     assert progress <= 2 * 11 * GRANULE
+
+
+def test_queues_are_counted_from_as_many_rows_after_a_million_tasks(runs: ReadsTables) -> None:
+    """After t seconds 4 t tasks have arrived, of which the slow scheduler has finished 2 t."""
+    for run in ("short", "long"):
+        runs.read_rows.clear()
+        track = queue_tracks(runs, run, ["greedy"], None, points=12)["greedy"]
+        assert track.exact == (run == "short")
+        for time, unfinished in zip(track.time, track.unfinished, strict=True):
+            assert unfinished == pytest.approx(2 * time, rel=0.01, abs=1.5)
+    # Eight blocks at each of 12 moments, each in one granule or two; and the standings.
+    assert max(runs.read_rows) <= 12 * 8 * 2 * GRANULE

@@ -121,6 +121,24 @@ export interface components {
             window: components["schemas"]["Window"];
             wins: components["schemas"]["Wins"];
         };
+        /** @description What one scheduler's cluster had to do when the task arrived, and when the task began. */
+        ArrivalQueue: {
+            /** @description otherwise there was more work, of older tasks */
+            complete: boolean;
+            /** @description all; of more than 16 the chosen ones, and of each type the one with least work */
+            devices: components["schemas"]["DeviceQueue"][];
+            finish: number;
+            scheduler: string;
+            /** @description when its first part began, seconds of simulated time */
+            started: number;
+            types: components["schemas"]["TypeQueue"][];
+        };
+        ArrivalQueues: {
+            arrival_time: number;
+            queues: components["schemas"]["ArrivalQueue"][];
+            run: string;
+            task_id: number;
+        };
         /** @description CPU-bound and GPU-bound tasks: two bells, cut to 0..1. */
         Bimodal: {
             /** @default 0.8 */
@@ -253,6 +271,8 @@ export interface components {
              * @description same as `cost`
              */
             execution_cost: number;
+            /** @description seconds of execution that the scheduler expected; 0: it gave no estimate */
+            expected_time: number;
             /** @description whether the decision was a random exploration */
             explored: boolean;
             /** @description when the task finished, simulated seconds */
@@ -290,6 +310,8 @@ export interface components {
             task_id: number;
             /** @description execution time, seconds */
             time: number;
+            /** @description its place among the tasks of its batch, where they were not served by id; else -1 */
+            turn: number;
             /** @description arrival to finish, seconds */
             turnaround: number;
             /** @description its time over the Oracle's for this task */
@@ -382,6 +404,18 @@ export interface components {
             type: string;
             /** @description while it works */
             watts?: number | null;
+        };
+        DeviceQueue: {
+            /** @description whether the scheduler gave it a part of this task */
+            chosen: boolean;
+            device: string;
+            /** @description of work that was not done */
+            seconds: number;
+            /** @description tasks that were not done */
+            tasks: number;
+            type: string;
+            /** @description those of them that it had not started */
+            waiting: number;
         };
         /** @description What equal devices share. */
         DeviceType: {
@@ -486,6 +520,8 @@ export interface components {
              * @description same as `cost`
              */
             execution_cost: number;
+            /** @description seconds of execution that the scheduler expected; 0: it gave no estimate */
+            expected_time: number;
             /** @description of its time, in one sentence */
             explanation: string;
             /** @description whether the decision was a random exploration */
@@ -524,6 +560,8 @@ export interface components {
             task_id: number;
             /** @description execution time, seconds */
             time: number;
+            /** @description its place among the tasks of its batch, where they were not served by id; else -1 */
+            turn: number;
             /** @description arrival to finish, seconds */
             turnaround: number;
             /** @description its time over the Oracle's for this task */
@@ -943,6 +981,22 @@ export interface components {
             complete: boolean;
             purged: number;
         };
+        /** @description Of one scheduler, at some moments. Unless `exact`, long queues are counted from a sample. */
+        QueueTrack: {
+            exact: boolean;
+            /** @description seconds of simulated time */
+            time: number[];
+            /** @description tasks that have arrived and not finished */
+            unfinished: number[];
+            /** @description those of them that no device has started */
+            waiting: number[];
+        };
+        Queues: {
+            run: string;
+            schedulers: {
+                [key: string]: components["schemas"]["QueueTrack"];
+            };
+        };
         /** @description A scheduler's place, and its totals. */
         Ranked: {
             /** @description dollars */
@@ -1130,6 +1184,8 @@ export interface components {
              * @description same as `cost`
              */
             execution_cost: number;
+            /** @description seconds of execution that the scheduler expected; 0: it gave no estimate */
+            expected_time: number;
             /** @description whether the decision was a random exploration */
             explored: boolean;
             /** @description when the task finished, simulated seconds */
@@ -1166,6 +1222,8 @@ export interface components {
             task_id: number;
             /** @description execution time, seconds */
             time: number;
+            /** @description its place among the tasks of its batch, where they were not served by id; else -1 */
+            turn: number;
             /** @description arrival to finish, seconds */
             turnaround: number;
             /** @description its time over the Oracle's for this task */
@@ -1654,6 +1712,57 @@ export interface components {
             transfer_seconds: number;
             types: components["schemas"]["TypeTime"][];
         };
+        /** @description What each device of one scheduler's virtual cluster worked on, and when. */
+        Timeline: {
+            blocks: components["schemas"]["TimelineBlocks"] | null;
+            /** @description arrival of the newest task */
+            clock: number;
+            /** @description otherwise the stretch has so many parts that those of older tasks are left out */
+            complete: boolean;
+            devices: components["schemas"]["TimelineDevice"][];
+            end: number;
+            /** @description when the last task so far finishes */
+            makespan: number;
+            /** @description devices of the chosen type and node */
+            matching: number;
+            /** @description devices before the first one shown */
+            offset: number;
+            parts: components["schemas"]["TimelineParts"] | null;
+            run: string;
+            scheduler: string;
+            /** @description of the stretch, seconds of simulated time */
+            start: number;
+        };
+        /** @description Instead of parts, where there are too many to draw: sums of each device and step. */
+        TimelineBlocks: {
+            /** @description by decision (as in parts), device and step: the share that it works, 0..1 */
+            busy: number[][][];
+            /** @description by device and step: mean size of the tasks that it works on; none: idle */
+            size: (number | null)[][];
+        };
+        TimelineDevice: {
+            /** @description share of the stretch that it works, 0..1 */
+            busy: number;
+            name: string;
+            node: string;
+            /** @description parts of tasks that it works on in the stretch */
+            parts: number;
+            type: string;
+        };
+        /** @description Lists of equal length: a part of a task on one device each, in the order of their begin. */
+        TimelineParts: {
+            /** @description seconds of simulated time */
+            begin: number[];
+            /** @description 0: the whole task is on an accelerator, 1: on a CPU, 2: on both */
+            decision: number[];
+            end: number[];
+            failed: boolean[];
+            /** @description position of the device in `devices` */
+            row: number[];
+            /** @description of the task; none: not stored yet */
+            size: (number | null)[];
+            task_id: number[];
+        };
         /** @description Totals of one scheduler after some of its batches, oldest first. */
         Track: {
             failed: number[];
@@ -1680,6 +1789,21 @@ export interface components {
             size: number;
             /** @description number of the task in its run, from 0 */
             task_id: number;
+        };
+        /** @description Of all devices of a type. */
+        TypeQueue: {
+            devices: number;
+            /** @description seconds of the device with the most work */
+            longest: number;
+            /** @description of work that was not done */
+            seconds: number;
+            /** @description seconds of the device with the least work */
+            shortest: number;
+            /** @description tasks that were not done */
+            tasks: number;
+            type: string;
+            /** @description those of them that it had not started */
+            waiting: number;
         };
         /** @description What the task takes when devices of one type run all of it, at the node of its data. */
         TypeTime: {
@@ -2083,6 +2207,8 @@ export interface components {
 export type Accepted = components['schemas']['Accepted'];
 export type Agent = components['schemas']['Agent'];
 export type Analysis = components['schemas']['Analysis'];
+export type ArrivalQueue = components['schemas']['ArrivalQueue'];
+export type ArrivalQueues = components['schemas']['ArrivalQueues'];
 export type Bimodal = components['schemas']['Bimodal'];
 export type BulkAccepted = components['schemas']['BulkAccepted'];
 export type Bursty = components['schemas']['Bursty'];
@@ -2096,6 +2222,7 @@ export type Curve = components['schemas']['Curve'];
 export type Deleted = components['schemas']['Deleted'];
 export type Dependencies = components['schemas']['Dependencies'];
 export type Device = components['schemas']['Device'];
+export type DeviceQueue = components['schemas']['DeviceQueue'];
 export type DeviceType = components['schemas']['DeviceType'];
 export type Diurnal = components['schemas']['Diurnal'];
 export type Drift = components['schemas']['Drift'];
@@ -2128,6 +2255,8 @@ export type Preset = components['schemas']['Preset'];
 export type Problem = components['schemas']['Problem'];
 export type Progress = components['schemas']['Progress'];
 export type Purged = components['schemas']['Purged'];
+export type QueueTrack = components['schemas']['QueueTrack'];
+export type Queues = components['schemas']['Queues'];
 export type Ranked = components['schemas']['Ranked'];
 export type Ranking = components['schemas']['Ranking'];
 export type Replayed = components['schemas']['Replayed'];
@@ -2151,8 +2280,13 @@ export type Task = components['schemas']['Task'];
 export type TaskDetail = components['schemas']['TaskDetail'];
 export type TaskPage = components['schemas']['TaskPage'];
 export type TaskPhysics = components['schemas']['TaskPhysics'];
+export type Timeline = components['schemas']['Timeline'];
+export type TimelineBlocks = components['schemas']['TimelineBlocks'];
+export type TimelineDevice = components['schemas']['TimelineDevice'];
+export type TimelineParts = components['schemas']['TimelineParts'];
 export type Track = components['schemas']['Track'];
 export type TrainingRow = components['schemas']['TrainingRow'];
+export type TypeQueue = components['schemas']['TypeQueue'];
 export type TypeTime = components['schemas']['TypeTime'];
 export type Uniform = components['schemas']['Uniform'];
 export type Utilization = components['schemas']['Utilization'];

@@ -11,9 +11,11 @@ import { DeviceUtilization } from "../widgets/DeviceUtilization";
 import { GpuCpuTime } from "../widgets/GpuCpuTime";
 import { Heatmap } from "../widgets/Heatmap";
 import { Models } from "../widgets/Models";
+import { QueueLength } from "../widgets/QueueLength";
 import { Radar } from "../widgets/Radar";
 import { RecentDecisions } from "../widgets/RecentDecisions";
 import { SchedulerSummary } from "../widgets/SchedulerSummary";
+import { Timeline } from "../widgets/Timeline";
 import { WorkPerDevice } from "../widgets/WorkPerDevice";
 
 /** One scheduler compared with the Oracle. */
@@ -41,6 +43,12 @@ export default function Scheduler() {
         </Cell>
         <Cell>
           <DeviceUtilization fixed />
+        </Cell>
+        <Cell wide>
+          <Timeline fixed />
+        </Cell>
+        <Cell>
+          <QueueLength names={pair} />
         </Cell>
         <Cell>
           <Heatmap fixed />

@@ -31,7 +31,7 @@ export const deviceUtilization: ArenaWidget = {
   caption:
     "Busy devices over the last 60 simulated seconds, stacked. Best: equal devices equally busy, and none busy all the time.",
   component: DeviceUtilization,
-  sizes: { wall: [4, 11], wide: [4, 9], medium: [3, 9] },
+  sizes: { wall: [4, 11], wide: [4, 9], medium: [6, 9] },
 };
 
 const STRIP_CAPTION =

@@ -7,10 +7,12 @@ import { gpuCpuTime } from "./GpuCpuTime";
 import { heatmap } from "./Heatmap";
 import { liveLog } from "./LiveLog";
 import type { ArenaWidget } from "./layout";
+import { queueLength } from "./QueueLength";
 import { ranking } from "./Ranking";
 import { recentDecisions } from "./RecentDecisions";
 import { scatter } from "./Scatter";
 import { taskSizes } from "./TaskSizes";
+import { timeline } from "./Timeline";
 import { winMatrix } from "./WinMatrix";
 
 export const ARENA_WIDGETS: readonly ArenaWidget[] = [
@@ -18,6 +20,8 @@ export const ARENA_WIDGETS: readonly ArenaWidget[] = [
   ranking,
   cumulative,
   deviceUtilization,
+  timeline,
+  queueLength,
   winMatrix,
   gpuCpuTime,
   heatmap,

@@ -7,6 +7,7 @@ import { pointsOf } from "./Cumulative";
 import { mostUsed, pairOf } from "./Heatmap";
 import { layoutsOf } from "./layout";
 import { groupsOf, workOf } from "./meters";
+import { placed, rowsOf } from "./QueueLength";
 import { ratiosTo } from "./Radar";
 import { byScore } from "./Ranking";
 import { scaleEnd } from "./raceScale";
@@ -199,14 +200,16 @@ describe("the layouts", () => {
         ranking: [5, 0, 3, 11],
         cumulative: [8, 0, 4, 11],
         utilization: [0, 11, 4, 9],
-        wins: [4, 11, 4, 9],
-        split: [8, 11, 4, 9],
-        heatmap: [0, 20, 4, 9],
-        scatter: [4, 20, 4, 9],
-        correlation: [8, 20, 4, 9],
-        decisions: [0, 29, 8, 13],
-        sizes: [8, 29, 4, 6],
-        log: [8, 35, 4, 7],
+        timeline: [4, 11, 8, 9],
+        queues: [0, 20, 4, 9],
+        wins: [4, 20, 4, 9],
+        split: [8, 20, 4, 9],
+        heatmap: [0, 29, 4, 9],
+        scatter: [4, 29, 4, 9],
+        correlation: [8, 29, 4, 9],
+        decisions: [0, 38, 8, 13],
+        sizes: [8, 38, 4, 6],
+        log: [8, 44, 4, 7],
       },
     });
   });
@@ -217,5 +220,21 @@ describe("the layouts", () => {
       const area = Object.values(places).reduce((sum, [, , w, h]) => sum + w * h, 0);
       expect(area).toBe(columns * bottom);
     }
+  });
+});
+
+describe("queue lengths", () => {
+  const track = (unfinished: number[]) => ({ time: [0, 1], unfinished, waiting: [0, 1], exact: true });
+
+  it("have the longest queue first", () => {
+    const queues = { run: "r", schedulers: { a: track([2, 4]), b: track([30, 9]) } };
+    expect(rowsOf(queues, ["a", "b", "c"])).toEqual([
+      { name: "b", now: 9, mean: 19.5, most: 30, waiting: 1 },
+      { name: "a", now: 4, mean: 3, most: 4, waiting: 1 },
+    ]);
+  });
+
+  it("have a place for an empty queue on a logarithmic axis", () => {
+    expect([placed(0, "log"), placed(3, "log"), placed(0, "linear")]).toEqual([0.5, 3, 0]);
   });
 });

@@ -40,22 +40,6 @@ PROGRESS = """
     LIMIT 1 BY scheduler, batch
 """
 
-# A device runs tasks mostly in order, so a period of time is a range of tasks: the indexes on
-# starts and finish find it, also far before the newest task when the device has a queue.
-DEVICE_PARTS = """
-    SELECT task_id, device, cpu, gpu_start, gpu_time, cpu_start, cpu_time FROM scheduler_results
-    WHERE run = {run:String} AND scheduler = {scheduler:String}
-      AND finish > {start:Float64} AND (gpu_start < {end:Float64} OR cpu_start < {end:Float64})
-    ORDER BY run DESC, scheduler DESC, task_id DESC
-    LIMIT 1 BY task_id
-    LIMIT {limit:UInt32}
-"""
-WIDTHS = """
-    SELECT task_id, width FROM tasks FINAL
-    WHERE run = {run:String} AND task_id BETWEEN {first:Int64} AND {last:Int64} AND width > 1
-"""
-MOST_PARTS = 100_000
-
 
 def common_tasks(store: Store, run: str, schedulers: Sequence[str], tasks: int) -> tuple[int, int]:
     """The newest tasks that have a stored result of every scheduler: first, and one past last."""
@@ -91,21 +75,3 @@ def progress(
         if row["batch"] in grid or row["batch"] == newest[row["scheduler"]]["batch"]:
             series[row["scheduler"]].append(row)
     return {name: rows[-points:] for name, rows in series.items()}
-
-
-def device_parts(store: Store, run: str, scheduler: str, start: float, end: float) -> pa.Table:
-    """The parts of tasks that ran on any device between two moments of simulated time, with the
-    tasks' widths."""
-    period = {"run": run, "scheduler": scheduler, "start": start, "end": end, "limit": MOST_PARTS}
-    parts = store.table(DEVICE_PARTS, period)
-    task_id = parts.column("task_id").to_numpy()
-    width = np.ones(len(task_id), np.int64)
-    if len(task_id):
-        between = {"run": run, "first": int(task_id.min()), "last": int(task_id.max())}
-        wide = store.table(WIDTHS, between)
-        # Both have a task at most once.
-        _, here, there = np.intersect1d(
-            task_id, wide.column("task_id").to_numpy(), assume_unique=True, return_indices=True
-        )
-        width[here] = wide.column("width").to_numpy()[there]
-    return parts.append_column("width", pa.array(width))

@@ -1,4 +1,4 @@
-"""Ranking, progress, utilisation and analysis of a run; each is computed once a second at most."""
+"""Ranking, progress, timeline, queues and analysis of a run, computed once a second at most."""
 
 from __future__ import annotations
 
@@ -8,26 +8,34 @@ from dataclasses import asdict
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Query
+from pydantic import Field
 
 from services.gateway.analysis import queries
+from services.gateway.analysis.device_work import work_between
+from services.gateway.analysis.queues import queue_tracks
 from services.gateway.analysis.ranking import DEFAULT_WEIGHTS, Averages, Weights, rank
 from services.gateway.analysis.schemas import (
     Analysis,
     Contest,
     Progress,
+    Queues,
     Ranked,
     Ranking,
+    Timeline,
     Track,
     Utilization,
 )
 from services.gateway.analysis.task_window import analyse, frame
+from services.gateway.analysis.timeline import choose_rows, timeline
 from services.gateway.analysis.utilization import utilization
 from services.gateway.http.response_cache import ResponseCache
 from services.gateway.runs.control import RunControl, competing
 from services.gateway.runs.detail import ClusterBounds
 from services.gateway.runs.queries import newest_standings, standings
 from services.gateway.runs.schemas import RunPath
+from shared.domain.cluster_spec import MOST_DEVICES
 from shared.domain.schedulers import ORACLE
+from shared.domain.tasks import LARGEST
 from shared.errors import NotFound, SpecError
 from shared.messages.runs import RunRecord
 from shared.store.client import Store
@@ -35,6 +43,7 @@ from shared.store.client import Store
 Result = TypeVar("Result")
 
 Weight = Annotated[float | None, Query(ge=0, le=100, allow_inf_nan=False, description="none: 0")]
+Moment = Annotated[float, Field(ge=0, le=LARGEST)]  # seconds of simulated time
 SchedulerName = Annotated[
     str | None, Query(max_length=32, description="none: the Oracle if it competes, else the first")
 ]
@@ -88,6 +97,42 @@ def make_router(
         key = ("utilization", run, name, seconds)
         return await cached(key, _utilization, record, name, seconds)
 
+    @router.get("/api/runs/{run}/timeline")
+    async def device_timeline(
+        run: RunPath,
+        scheduler: SchedulerName = None,
+        start: Annotated[Moment | None, Query(description="none: some seconds before end")] = None,
+        end: Annotated[Moment | None, Query(description="none: the newest arrival")] = None,
+        seconds: Annotated[
+            float, Query(gt=0, le=LARGEST, description="of simulated time, without a start")
+        ] = 60,
+        type: Annotated[str | None, Query(max_length=64, description="none: all types")] = None,
+        node: Annotated[str | None, Query(max_length=64, description="none: all nodes")] = None,
+        offset: Annotated[int, Query(ge=0, le=MOST_DEVICES, description="devices to skip")] = 0,
+        devices: Annotated[int, Query(ge=1, le=64, description="to show at most")] = 32,
+    ) -> Timeline:
+        """Which task ran on which device when. More than 5,000 parts of tasks are added up in
+        steps instead."""
+        record = await control.run_book.get(run)
+        name = _scheduler(record, scheduler)
+        stretch, page = (start, end, seconds), (type, node, offset, devices)
+        key = ("timeline", run, name, stretch, page)
+        return await cached(key, _timeline, record, name, stretch, page)
+
+    @router.get("/api/runs/{run}/queues")
+    async def queues(
+        run: RunPath,
+        seconds: Annotated[
+            float | None,
+            Query(gt=0, le=LARGEST, description="before the newest arrival; none: the whole run"),
+        ] = None,
+        points: Annotated[int, Query(ge=2, le=200)] = 60,
+    ) -> Queues:
+        """How many tasks of each scheduler had arrived and not finished, at evenly spaced moments
+        of simulated time."""
+        record = await control.run_book.get(run)
+        return await cached(("queues", run, seconds, points), _queues, record, seconds, points)
+
     @router.get("/api/runs/{run}/analysis")
     async def analysis(
         run: RunPath,
@@ -131,14 +176,43 @@ def _progress(store: Store, record: RunRecord, points: int) -> Progress:
     return Progress(run=record.run, schedulers=tracks)
 
 
-def _utilization(store: Store, record: RunRecord, name: str, seconds: float) -> Utilization:
+def _newest(store: Store, record: RunRecord, name: str) -> dict[str, Any]:
     standing = newest_standings(store, record.run, [name]).get(name)
     if standing is None:
         raise NotFound(f"no results of {name} in run {record.run} yet")
-    end = standing["clock"]
+    return standing
+
+
+def _utilization(store: Store, record: RunRecord, name: str, seconds: float) -> Utilization:
+    newest, platform = _newest(store, record, name), record.spec.platform
+    end = newest["clock"]
     start = max(end - seconds, 0.0)
-    parts = queries.device_parts(store, record.run, name, start, end)
-    return utilization(record.run, name, record.spec, start, end, parts)
+    work = work_between(store, record.run, name, platform, start, end, newest["tasks"])
+    return utilization(record.run, name, platform, start, end, work)
+
+
+def _timeline(
+    store: Store,
+    record: RunRecord,
+    name: str,
+    stretch: tuple[float | None, float | None, float],
+    page: tuple[str | None, str | None, int, int],
+) -> Timeline:
+    newest, platform = _newest(store, record, name), record.spec.platform
+    start, end, seconds = stretch
+    end = newest["clock"] if end is None else end
+    start = max(end - seconds, 0.0) if start is None else start
+    if start > end:
+        raise SpecError([f"start: {start} is after the end, {end}"])
+    rows = choose_rows(platform, *page)
+    work = work_between(store, record.run, name, platform, start, end, newest["tasks"])
+    moments = newest["clock"], newest["makespan"]
+    return timeline(record.run, name, platform, rows, (start, end), *moments, work)
+
+
+def _queues(store: Store, record: RunRecord, seconds: float | None, points: int) -> Queues:
+    tracks = queue_tracks(store, record.run, record.spec.schedulers, seconds, points)
+    return Queues(run=record.run, schedulers=tracks)
 
 
 def _analysis(store: Store, record: RunRecord, name: str, tasks: int, wins_by: Contest) -> Analysis:

@@ -72,6 +72,72 @@ class Utilization(BaseModel):
     devices: list[MeterUtilization]
 
 
+class TimelineDevice(BaseModel):
+    name: str
+    type: str
+    node: str
+    parts: int = Field(description="parts of tasks that it works on in the stretch")
+    busy: float = Field(description="share of the stretch that it works, 0..1")
+
+
+class TimelineParts(BaseModel):
+    """Lists of equal length: a part of a task on one device each, in the order of their begin."""
+
+    row: list[int] = Field(description="position of the device in `devices`")
+    task_id: list[int]
+    begin: list[float] = Field(description="seconds of simulated time")
+    end: list[float]
+    decision: list[int] = Field(
+        description="0: the whole task is on an accelerator, 1: on a CPU, 2: on both"
+    )
+    size: list[float | None] = Field(description="of the task; none: not stored yet")
+    failed: list[bool]
+
+
+class TimelineBlocks(BaseModel):
+    """Instead of parts, where there are too many to draw: sums of each device and step."""
+
+    busy: list[list[list[float]]] = Field(
+        description="by decision (as in parts), device and step: the share that it works, 0..1"
+    )
+    size: list[list[float | None]] = Field(
+        description="by device and step: mean size of the tasks that it works on; none: idle"
+    )
+
+
+class Timeline(BaseModel):
+    """What each device of one scheduler's virtual cluster worked on, and when."""
+
+    run: str
+    scheduler: str
+    start: float = Field(description="of the stretch, seconds of simulated time")
+    end: float
+    clock: float = Field(description="arrival of the newest task")
+    makespan: float = Field(description="when the last task so far finishes")
+    offset: int = Field(description="devices before the first one shown")
+    matching: int = Field(description="devices of the chosen type and node")
+    devices: list[TimelineDevice]
+    complete: bool = Field(
+        description="otherwise the stretch has so many parts that those of older tasks are left out"
+    )
+    parts: TimelineParts | None
+    blocks: TimelineBlocks | None
+
+
+class QueueTrack(BaseModel):
+    """Of one scheduler, at some moments. Unless `exact`, long queues are counted from a sample."""
+
+    time: list[float] = Field(description="seconds of simulated time")
+    unfinished: list[float] = Field(description="tasks that have arrived and not finished")
+    waiting: list[float] = Field(description="those of them that no device has started")
+    exact: bool
+
+
+class Queues(BaseModel):
+    run: str
+    schedulers: dict[str, QueueTrack]
+
+
 class Window(BaseModel):
     first: int
     last: int = Field(description="one past the last task")

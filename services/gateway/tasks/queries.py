@@ -11,6 +11,7 @@ from typing import Any
 
 from services.gateway.runs.queries import newest_standings
 from shared.domain.schedulers import ORACLE
+from shared.errors import NotFound
 from shared.messages.batches import Batch
 from shared.messages.columns import DECISION, RESULT, TASK
 from shared.store.client import Store
@@ -111,6 +112,8 @@ def results_of_task(
     """All columns of one task's results, with its features, by scheduler."""
     parameters = {"run": run, "schedulers": sorted(schedulers), "task": task_id}
     rows = store.query(RESULTS_OF_TASK, parameters)
+    if not rows:
+        raise NotFound(f"no results for task {task_id} in run {run}")
     return {row["scheduler"]: row for row in sorted(rows, key=lambda row: row["scheduler"])}
 
 

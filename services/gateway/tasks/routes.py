@@ -12,11 +12,13 @@ from services.gateway.http.problems import described
 from services.gateway.runs.control import RunControl, competing
 from services.gateway.runs.schemas import RunPath
 from services.gateway.tasks import queries
+from services.gateway.tasks.arrival_queues import arrival_queues
 from services.gateway.tasks.bulk import BulkSubmission
 from services.gateway.tasks.detail import detail_of
 from services.gateway.tasks.device_names import device_names
 from services.gateway.tasks.schemas import (
     Accepted,
+    ArrivalQueues,
     BulkAccepted,
     OneOrMany,
     ResultRow,
@@ -27,7 +29,6 @@ from services.gateway.tasks.schemas import (
 )
 from services.gateway.tasks.submission import TaskSubmission
 from shared.bus.service import Service
-from shared.errors import NotFound
 from shared.runtime.gateway_client import ARROW_STREAM, NEXT_TASK
 from shared.store.client import Store
 
@@ -121,9 +122,13 @@ def make_router(service: Service, store: Store, control: RunControl, access: Acc
         rows = await asyncio.to_thread(
             queries.results_of_task, store, run, record.spec.schedulers, task_id
         )
-        if not rows:
-            raise NotFound(f"no results for task {task_id} in run {run}")
         return detail_of(run, record.spec, rows)
+
+    @router.get("/api/runs/{run}/tasks/{task_id}/queues")
+    async def queues_at_arrival(run: RunPath, task_id: TaskId) -> ArrivalQueues:
+        """What every scheduler's devices still had to do when this task arrived."""
+        record = await control.run_book.get(run)
+        return await asyncio.to_thread(arrival_queues, store, run, record.spec, task_id)
 
     router.include_router(guarded)
     return router

@@ -159,3 +159,46 @@ class TaskDetail(BaseModel):
     task: Task
     physics: TaskPhysics
     results: list[ExplainedRow]
+
+
+class QueuedWork(BaseModel):
+    """What earlier tasks had left a device to do when a task arrived."""
+
+    seconds: float = Field(description="of work that was not done")
+    tasks: int = Field(description="tasks that were not done")
+    waiting: int = Field(description="those of them that it had not started")
+
+
+class DeviceQueue(QueuedWork):
+    device: str
+    type: str
+    chosen: bool = Field(description="whether the scheduler gave it a part of this task")
+
+
+class TypeQueue(QueuedWork):
+    """Of all devices of a type."""
+
+    type: str
+    devices: int
+    shortest: float = Field(description="seconds of the device with the least work")
+    longest: float = Field(description="seconds of the device with the most work")
+
+
+class ArrivalQueue(BaseModel):
+    """What one scheduler's cluster had to do when the task arrived, and when the task began."""
+
+    scheduler: str
+    started: float = Field(description="when its first part began, seconds of simulated time")
+    finish: float
+    devices: list[DeviceQueue] = Field(
+        description="all; of more than 16 the chosen ones, and of each type the one with least work"
+    )
+    types: list[TypeQueue]
+    complete: bool = Field(description="otherwise there was more work, of older tasks")
+
+
+class ArrivalQueues(BaseModel):
+    run: str
+    task_id: int
+    arrival_time: float
+    queues: list[ArrivalQueue]

@@ -4,10 +4,30 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from services.gateway.analysis.device_work import joined, with_features
+from services.gateway.analysis.schemas import Utilization
 from services.gateway.analysis.utilization import shares, utilization
 from shared.domain.spec import RunSpec
 
 SPEC = RunSpec.parse({"schedulers": ["a"], "cluster": {"cpus": 2, "gpus": 1}})
+
+Part = tuple[int, int, float, float]  # task, device, begin, length
+
+
+def of_a_minute(
+    spec: RunSpec, gpu: list[Part], cpu: list[Part], widths: dict[int, int] | None = None
+) -> Utilization:
+    names, tasks = ("task_id", "device", "begin", "length"), list(widths or {})
+    features = pa.table(
+        {"task_id": tasks, "size": [1.0] * len(tasks), "width": list((widths or {}).values())}
+    )
+    parts = []
+    for rows in (gpu, cpu):
+        columns = {name: [row[at] for row in rows] for at, name in enumerate(names)}
+        flags = {name: [False] * len(rows) for name in ("split", "failed")}
+        table = pa.table({**columns, **flags})
+        parts.append(with_features(table, features if tasks else None, spec.platform))
+    return utilization("r", "a", spec.platform, 0.0, 60.0, joined(parts, complete=True))
 
 
 def test_parts_fill_the_steps_they_lie_in() -> None:
@@ -32,19 +52,8 @@ def test_an_empty_window_is_idle() -> None:
 def test_each_device_has_its_own_utilisation() -> None:
     """Task 0 on CPU 0 for 30 s, tasks 1 and 3 on CPU 1 for 15 s each, the GPU for 6 s; of 60 s.
     Task 3 is of a version that did not store the CPU: they took turns by task id."""
-    parts = pa.table(
-        {
-            "task_id": [0, 1, 3],
-            "device": [0, 0, 0],
-            "cpu": [1, 2, -1],
-            "width": [1, 1, 1],
-            "gpu_start": [0.0, 54.0, 0.0],
-            "gpu_time": [0.0, 6.0, 0.0],
-            "cpu_start": [0.0, 0.0, 15.0],
-            "cpu_time": [30.0, 15.0, 15.0],
-        }
-    )
-    result = utilization("r", "a", SPEC, 0.0, 60.0, parts)
+    cpu = [(0, 1, 0.0, 30.0), (1, 2, 0.0, 15.0), (3, -1, 15.0, 15.0)]
+    result = of_a_minute(SPEC, [(1, 0, 54.0, 6.0)], cpu)
     assert {device.name: device.utilization for device in result.devices} == pytest.approx(
         {"cpu_0": 0.5, "cpu_1": 0.5, "gpu_0": 0.1}
     )
@@ -59,19 +68,8 @@ def test_a_wide_task_works_on_all_of_its_devices() -> None:
     devices = [{"type": "v100", "count": 2}, {"type": "cpu"}]
     nodes = [{"name": "node", "count": 2}]
     spec = RunSpec.parse({"schedulers": ["a"], "cluster": {"devices": devices, "nodes": nodes}})
-    parts = pa.table(
-        {
-            "task_id": [0, 1],
-            "device": [1, 0],
-            "cpu": [4, 5],
-            "width": [3, 1],
-            "gpu_start": [0.0, 30.0],
-            "gpu_time": [30.0, 15.0],
-            "cpu_start": [0.0, 0.0],
-            "cpu_time": [0.0, 0.0],
-        }
-    )
-    result = utilization("r", "a", spec, 0.0, 60.0, parts)
+    gpu = [(0, 1, 0.0, 30.0), (1, 0, 30.0, 15.0)]
+    result = of_a_minute(spec, gpu, [], widths={0: 3, 1: 1})
     used = {(device.name, device.node): device.utilization for device in result.devices}
     assert used == pytest.approx(
         {
@@ -89,20 +87,7 @@ def test_a_large_cluster_is_shown_by_type_and_node() -> None:
     """300 accelerators of one node: 30 of them work for half of the time."""
     cluster = {"devices": [{"type": "tpu", "count": 300}, {"type": "cpu", "count": 100}]}
     spec = RunSpec.parse({"schedulers": ["a"], "cluster": cluster})
-    count = 30
-    parts = pa.table(
-        {
-            "task_id": list(range(count)),
-            "device": list(range(count)),
-            "cpu": [300] * count,
-            "width": [1] * count,
-            "gpu_start": [10.0] * count,
-            "gpu_time": [30.0] * count,
-            "cpu_start": [0.0] * count,
-            "cpu_time": [0.0] * count,
-        }
-    )
-    result = utilization("r", "a", spec, 0.0, 60.0, parts)
+    result = of_a_minute(spec, [(task, task, 10.0, 30.0) for task in range(30)], [])
     found = [(each.name, each.type, each.devices, each.utilization) for each in result.devices]
     assert found == [("tpu", "tpu", 300, pytest.approx(0.05)), ("cpu", "cpu", 100, 0)]
     assert result.average == pytest.approx(15 / 400)
