@@ -145,6 +145,11 @@ class Summary:
         if self._tasks < 2:
             return ["one task: nothing can be concluded about schedulers"]
         found = []
+        if not len(platform.cpus) or not len(platform.accelerators):
+            found.append(
+                f"the platform has no {'accelerator' if len(platform.cpus) else 'CPU'}: schedulers "
+                "that only choose the accelerator's share of a task all do the same"
+            )
         if platform.measured is not None and len(self._kinds) == 1:
             found.append(
                 "all tasks are of one kind: they gain the same from a device type; schedulers can "

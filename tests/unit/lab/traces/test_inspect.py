@@ -107,6 +107,7 @@ def test_it_says_for_how_many_tasks_a_time_is_only_assumed(tmp_path: Path) -> No
     swf = inspect(written(tmp_path, "t.swf", SWF), "--spec", spec)
     assert swf["recorded_on_cpu"] == 3
     assert not any("assumption" in text for text in swf["warnings"])
+    assert any(text.startswith("the platform has no accelerator: ") for text in swf["warnings"])
 
 
 def test_missing_columns_point_to_a_mapping(tmp_path: Path) -> None:
