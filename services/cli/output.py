@@ -96,6 +96,10 @@ class RaceTable:
         return table(columns, cells, **self.style)
 
 
+# Execution times of tasks that take longer are shown in seconds.
+LONG_TASK_S = 100
+
+
 def race_table(
     standings: dict[str, Any], title: str | None = None, bound: float | None = None
 ) -> RaceTable:
@@ -103,6 +107,8 @@ def race_table(
     95th percentile of the turnaround and the makespan. With the bound of the run, each makespan is
     also shown as a multiple of it; idle energy is shown where devices have idle power."""
     idle = any(result["idle_energy"] > 0 for result in standings.values())
+    long = all(result["avg_time"] >= LONG_TASK_S for result in standings.values())
+    time_column, per_second, digits = ("time s", 1, 1) if long else ("time ms", 1e3, 3)
 
     def row(name: str, result: dict[str, Any]) -> dict[str, str]:
         ratio, failed = result["vs_oracle"], f"{result['failed']:,}"
@@ -112,10 +118,10 @@ def race_table(
             "scheduler": f"{name} [dim]ref[/]" if name in REFERENCES else name,
             "results": f"{result['results']:,}",
             "failed": share if result["failed"] else failed,
-            "turnaround s": f"{result['avg_turnaround']:.3f}",
-            "wait s": f"{result['avg_wait']:.3f}",
-            "p95 s": f"{result['turnaround_p95']:.3f}",
-            "time ms": f"{result['avg_time'] * 1e3:.1f}",
+            "turnaround s": f"{result['avg_turnaround']:,.{digits}f}",
+            "wait s": f"{result['avg_wait']:,.{digits}f}",
+            "p95 s": f"{result['turnaround_p95']:,.{digits}f}",
+            time_column: f"{result['avg_time'] * per_second:,.1f}",
             "vs oracle": "–" if ratio is None else f"{ratio:.3f}",
             "makespan s": f"{makespan:,.1f}",
             **({"× bound": f"{makespan / bound:.2f}"} if bound else {}),

@@ -21,6 +21,8 @@ class AgentActions:
         self._by_type = len(platform.accelerators) > MOST_OUTPUTS
         kinds = [number for number, each in enumerate(platform.types) if each.accelerator]
         self.accelerators = np.array(kinds) if self._by_type else platform.accelerators
+        # How many devices each accelerator's action stands for.
+        self.devices = platform.counts[kinds] if self._by_type else np.ones(len(self) - 1, np.int64)
 
     def __len__(self) -> int:
         return 1 + len(self.accelerators)

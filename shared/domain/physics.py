@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.domain.platform import NOWHERE
+from shared.domain.platform import NOWHERE, Platform
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Bools, Decisions, Floats, Integers, Tasks
 from shared.domain.times import real_seconds
@@ -248,37 +248,67 @@ def fastest(tasks: Tasks, spec: RunSpec, *, times: Floats | None = None) -> Deci
 
     The time is piecewise linear in the share, so its minimum for a pair of device types lies at an
     end, where the accelerator's memory is just full, or where both parts end together. Those are
-    tried beside the grid. Devices of the best types take turns by task id.
+    tried beside the grid. The devices of all types that are as fast take turns by task id.
     """
-    count = len(tasks)
+    count, platform = len(tasks), spec.platform
     times = real_seconds(tasks, spec) if times is None else times
-    best_time = np.full(count, np.inf)
-    best_share, best_pair = np.zeros(count), np.zeros(count, np.int64)
-    pairs = spec.platform.pairs
-    for number, (kind, host, nodes) in enumerate(pairs):
+    time, share = np.empty((len(platform.pairs), count)), np.empty((len(platform.pairs), count))
+    for number, (kind, host, nodes) in enumerate(platform.pairs):
         parts = _parts_of(tasks, spec, times, kind, host, nodes)
-        for candidate in _candidates(parts, spec, kind, host, count):
-            share = parts.allowed(candidate)
-            gpu_time, cpu_time, failed = parts.divide(share)
-            time = execution_time(gpu_time, cpu_time, spec)
-            better = (time < best_time) & ~failed
-            best_share = np.where(better, share, best_share)
-            best_time = np.where(better, time, best_time)
-            if number:
-                best_pair = np.where(better, number, best_pair)
-    device, cpu = np.full(count, NOWHERE), np.full(count, NOWHERE)
-    for number, (kind, host, nodes) in enumerate(pairs):
-        rows = np.flatnonzero(best_pair == number)
-        task_id = tasks.task_id[rows]
-        node, turn = nodes[task_id % len(nodes)], task_id // len(nodes)
-        if (home := _home(tasks, spec)) is not None:
-            at_home = np.isin(home[rows], nodes)
-            node, turn = np.where(at_home, home[rows], node), np.where(at_home, task_id, turn)
-        if kind != NOWHERE:
-            device[rows] = spec.platform.pick(kind, node, turn)
-        if host != NOWHERE:
-            cpu[rows] = spec.platform.pick(host, node, turn)
-    return Decisions(gpu_fraction=best_share, device=device, cpu=cpu)
+        candidates = _candidates(parts, spec, kind, host, count)
+        time[number], share[number] = _best_share(parts, candidates, spec)
+    pair, turn = _take_turns(time, [len(each) for each in platform.pair_devices], tasks.task_id)
+    device, cpu, home = np.full(count, NOWHERE), np.full(count, NOWHERE), _home(tasks, spec)
+    for number in range(len(platform.pairs)):
+        rows = np.flatnonzero(pair == number)
+        device[rows], cpu[rows] = _devices_of_pair(
+            platform, number, turn[rows], tasks.task_id[rows], None if home is None else home[rows]
+        )
+    return Decisions(gpu_fraction=share[pair, np.arange(count)], device=device, cpu=cpu)
+
+
+def _best_share(parts: _Parts, candidates: list[Floats], spec: RunSpec) -> tuple[Floats, Floats]:
+    """The least time and its share; infinite and 0 where all shares fail."""
+    best_time, best_share = np.full(len(parts.memory), np.inf), np.zeros(len(parts.memory))
+    for candidate in candidates:
+        share = parts.allowed(candidate)
+        gpu_time, cpu_time, failed = parts.divide(share)
+        time = execution_time(gpu_time, cpu_time, spec)
+        better = (time < best_time) & ~failed
+        best_share = np.where(better, share, best_share)
+        best_time = np.where(better, time, best_time)
+    return best_time, best_share
+
+
+def _take_turns(time: Floats, devices: list[int], task_id: Integers) -> tuple[Integers, Integers]:
+    """For each task (column) one of the pairs (rows) that need the least time, as often as it has
+    devices, and the number of one of these devices."""
+    if len(devices) == 1:
+        return np.zeros(len(task_id), np.int64), task_id % devices[0]
+    tied = time == time.min(axis=0)
+    until = np.cumsum(tied * np.array(devices)[:, None], axis=0)
+    turn = task_id % until[-1]
+    pair = (until > turn).argmax(axis=0)
+    before = until[pair, np.arange(len(task_id))] - np.array(devices)[pair]
+    return pair, turn - before
+
+
+def _devices_of_pair(
+    platform: Platform, number: int, turn: Integers, task_id: Integers, home: Integers | None
+) -> tuple[Integers, Integers]:
+    """The accelerator and the CPU of tasks that a pair of types is best for: at home if it can."""
+    kind, host, nodes = platform.pairs[number]
+    main = platform.pair_devices[number][turn]
+    node, cpu_turn = platform.node_of[main], task_id // len(nodes)
+    if home is not None:
+        at_home = np.isin(home, nodes)
+        node, cpu_turn = np.where(at_home, home, node), np.where(at_home, task_id, cpu_turn)
+        bound_to = host if kind == NOWHERE else kind
+        main = np.where(at_home, platform.pick(bound_to, node, cpu_turn), main)
+    nowhere = np.full(len(task_id), NOWHERE)
+    if kind == NOWHERE:
+        return nowhere, main
+    return main, nowhere if host == NOWHERE else platform.pick(host, node, cpu_turn)
 
 
 def _parts_of(

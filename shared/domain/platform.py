@@ -108,6 +108,11 @@ class Platform:
         self._place = _places(self.of_type, self.node_of, len(self.node_names))
         self.meters, self.meter_of = self._make_meters()
         self.pairs = self._make_pairs()
+        # What a task of each pair is bound to: the accelerators, else the CPUs, of those nodes.
+        self.pair_devices = [
+            self._in_turns(host if kind == NOWHERE else kind, nodes)
+            for kind, host, nodes in self.pairs
+        ]
         # The types of accelerator and CPU, where one node has one of each: there it makes no
         # difference to a task which device it is on.
         self.only_pair: tuple[int, int] | None = None
@@ -187,6 +192,14 @@ class Platform:
     def has(self, kind: int, node: Integers) -> Bools:
         """Which of these nodes have a device of that type."""
         return np.asarray(self._place[kind][1][node] > 0)
+
+    def _in_turns(self, kind: int, nodes: Integers) -> Integers:
+        """The devices of that type in these nodes: one of each node, then the next of each."""
+        devices = self.of_type[kind]
+        devices = devices[np.isin(self.node_of[devices], nodes)]
+        node = self.node_of[devices]
+        turn = self._position[devices] - self._place[kind][0][node]
+        return np.asarray(devices[np.lexsort((node, turn))])
 
     def _make_pairs(self) -> list[tuple[int, int, Integers]]:
         """The types of accelerator and CPU that some node has both of, and these nodes. Where

@@ -17,6 +17,7 @@ the task. A part of length zero occupies nothing. A task of width w runs on w de
 from __future__ import annotations
 
 import base64
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -139,13 +140,15 @@ class Cluster:
 
     def to_json(self) -> dict[str, Any]:
         gaps = [(device, *gap) for device in sorted(self.gaps) for gap in self.gaps[device]]
-        finished = [(task, *known) for task, known in self.finished.items()]
+        ends, last_children = (
+            zip(*self.finished.values(), strict=True) if self.finished else ((), ())
+        )
         return {
             "free": pack(self.free),
             "gaps": [pack(column) for column in zip(*gaps, strict=True)],
             "clock": self.clock,
             "next_task": self.next_task,
-            "finished": [pack(column) for column in zip(*finished, strict=True)],
+            "finished": [_pack_steps(self.finished), pack(ends), _pack_steps(last_children)],
         }
 
     @classmethod
@@ -155,10 +158,9 @@ class Cluster:
         gaps: dict[int, list[Gap]] = {}
         for device, begin, end in zip(*map(unpack, data["gaps"]), strict=True):
             gaps.setdefault(int(device), []).append((begin, end))
-        finished = {
-            int(task): (finish, int(last_child))
-            for task, finish, last_child in zip(*map(unpack, data["finished"]), strict=True)
-        }
+        tasks, ends, last_children = data["finished"]
+        known = zip(unpack(ends), _unpack_steps(last_children), strict=True)
+        finished = dict(zip(_unpack_steps(tasks), known, strict=True))
         next_task = int(data["next_task"])
         return cls(unpack(data["free"]), gaps, float(data["clock"]), next_task, finished)
 
@@ -169,6 +171,18 @@ def pack(numbers: Iterable[float]) -> str:
 
 def unpack(text: str) -> list[float]:
     numbers: list[float] = np.frombuffer(base64.b64decode(text), dtype="<f8").tolist()
+    return numbers
+
+
+def _pack_steps(numbers: Iterable[int]) -> str:
+    """From each number to the next, which is nearly always the same step: almost no bytes."""
+    steps = np.diff(np.array(list(numbers), dtype="<i8"), prepend=0)
+    return base64.b64encode(zlib.compress(steps.tobytes(), 1)).decode()
+
+
+def _unpack_steps(text: str) -> list[int]:
+    steps = np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<i8")
+    numbers: list[int] = np.cumsum(steps).tolist()
     return numbers
 
 

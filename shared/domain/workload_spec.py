@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from shared.domain.cluster_spec import MOST_DEVICES
 from shared.domain.measured_times import MeasuredTimes
@@ -82,6 +82,17 @@ class Uniform(SpecModel):
         return self
 
 
+def _sizes_above_zero(size: LogNormal | Pareto | Uniform) -> LogNormal | Pareto | Uniform:
+    if isinstance(size, Uniform) and size.low <= 0:
+        raise ValueError("sizes must be above 0: set low > 0")
+    return size
+
+
+Size = Annotated[
+    LogNormal | Pareto | Uniform, Field(discriminator="kind"), AfterValidator(_sizes_above_zero)
+]
+
+
 class Bimodal(SpecModel):
     """CPU-bound and GPU-bound tasks: two bells, cut to 0..1."""
 
@@ -103,16 +114,9 @@ class Memory(SpecModel):
 class Mix(SpecModel):
     """The distributions that one preset names."""
 
-    size: Annotated[LogNormal | Pareto | Uniform, Field(discriminator="kind")]
+    size: Size
     intensity: Annotated[Bimodal | Uniform, Field(discriminator="kind")]
     memory: Memory
-
-    @field_validator("size")
-    @classmethod
-    def _sizes_above_zero(cls, size: LogNormal | Pareto | Uniform) -> LogNormal | Pareto | Uniform:
-        if isinstance(size, Uniform) and size.low <= 0:
-            raise ValueError("sizes must be above 0: set low > 0")
-        return size
 
     @field_validator("intensity")
     @classmethod
@@ -144,14 +148,29 @@ class Drift(SpecModel):
         return _known_preset(preset)
 
 
-class KindShare(SpecModel):
-    kind: str = Field(description="one of the measured table")
-    weight: Positive = Field(default=1, le=LARGEST)
-
-
 class WidthShare(SpecModel):
     width: int = Field(ge=1, le=MOST_DEVICES, description="devices of one type at once")
     weight: Positive = Field(default=1, le=LARGEST)
+
+
+def _widths_once(shares: tuple[WidthShare, ...]) -> tuple[WidthShare, ...]:
+    _check_once([share.width for share in shares])
+    return shares
+
+
+Widths = Annotated[tuple[WidthShare, ...], AfterValidator(_widths_once)]
+
+
+class KindShare(SpecModel):
+    kind: str = Field(description="one of the measured table")
+    weight: Positive = Field(default=1, le=LARGEST)
+    size: Size | None = Field(
+        default=None, description="left out: log-uniform between the measured sizes"
+    )
+    widths: Widths = Field(default=(), description="left out: those of the workload")
+    memory_mb_per_size: NonNegative | None = Field(
+        default=None, description="left out: that of the physics"
+    )
 
 
 class Workload(SpecModel):
@@ -178,7 +197,7 @@ class Workload(SpecModel):
     divisible: bool = Field(
         default=True, description="whether tasks may be split between an accelerator and a CPU"
     )
-    widths: tuple[WidthShare, ...] = Field(default=(), description="left out: one device each")
+    widths: Widths = Field(default=(), description="left out: one device each")
     dependencies: Dependencies = Dependencies()
     drift: tuple[Drift, ...] = ()
 
@@ -208,14 +227,10 @@ class Workload(SpecModel):
             raise ValueError("steps must be in rising order of `after`")
         return drift
 
-    @field_validator("kinds", "widths")
+    @field_validator("kinds")
     @classmethod
-    def _listed_once(
-        cls, shares: tuple[KindShare | WidthShare, ...]
-    ) -> tuple[KindShare | WidthShare, ...]:
-        names = [share.kind if isinstance(share, KindShare) else share.width for share in shares]
-        if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-            raise ValueError(f"{twice[0]} is listed twice; add the weights up")
+    def _kinds_once(cls, shares: tuple[KindShare, ...]) -> tuple[KindShare, ...]:
+        _check_once([share.kind for share in shares])
         return shares
 
     @model_validator(mode="after")
@@ -236,23 +251,23 @@ class Workload(SpecModel):
 def check_tasks_can_run(workload: Workload, platform: Platform) -> None:
     """Raises ValueError if some generated task would find no device that can run it."""
     if platform.measured is not None:
-        kinds = _measured_kinds(workload, platform.measured)
+        shares = measured_kinds(workload, platform.measured)
     elif workload.kinds:
         raise ValueError("workload.kinds: only where task times are measured (physics.measured)")
     else:
-        kinds = [""]
-    for share in workload.widths:
-        for kind in kinds:
-            if share.width > (widest := platform.widest(kind)):
-                of_kind = f" that can run {kind}" if kind else ""
+        shares = (KindShare(kind=""),)
+    for share in shares:
+        for width in [each.width for each in share.widths or workload.widths]:
+            if width > (widest := platform.widest(share.kind)):
+                of_kind = f" that can run {share.kind}" if share.kind else ""
                 raise ValueError(
-                    f"workload.widths: no device type{of_kind} has {share.width} devices; "
+                    f"workload.widths: no device type{of_kind} has {width} devices; "
                     f"allowed: 1 to {widest}"
                 )
 
 
-def _measured_kinds(workload: Workload, measured: MeasuredTimes) -> list[str]:
-    """The kinds that tasks are generated of."""
+def measured_kinds(workload: Workload, measured: MeasuredTimes) -> tuple[KindShare, ...]:
+    """The kinds that tasks are generated of: those of the workload, else all of the table."""
     if workload.drift:
         raise ValueError(
             "workload.drift: presets do not apply where task times are measured; leave it out"
@@ -262,7 +277,12 @@ def _measured_kinds(workload: Workload, measured: MeasuredTimes) -> list[str]:
             raise ValueError(
                 f"workload.kinds: unknown kind {share.kind!r}; allowed: {', '.join(measured.kinds)}"
             )
-    return [share.kind for share in workload.kinds] or list(measured.kinds)
+    return workload.kinds or tuple(KindShare(kind=kind) for kind in measured.kinds)
+
+
+def _check_once(names: list[Any]) -> None:
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise ValueError(f"{twice[0]} is listed twice; add the weights up")
 
 
 def _known_preset(preset: str) -> str:

@@ -624,8 +624,17 @@ export interface components {
         KindShare: {
             /** @description one of the measured table */
             kind: string;
+            /** @description left out: that of the physics */
+            memory_mb_per_size?: number | null;
+            /** @description left out: log-uniform between the measured sizes */
+            size?: (components["schemas"]["LogNormal"] | components["schemas"]["Pareto"] | components["schemas"]["Uniform"]) | null;
             /** @default 1 */
             weight: number;
+            /**
+             * @description left out: those of the workload
+             * @default []
+             */
+            widths: components["schemas"]["WidthShare"][];
         };
         /** @description How the learning schedulers learn. */
         Learning: {

@@ -100,7 +100,8 @@ def replay(
             first = None
             if pretrain is not None:
                 tasks = max(round(pretrain * trace.survey().tasks), 1)
-                first = replaying.first_part(opened(Report(), tasks))
+                part = opened(Report(), tasks).batches()
+                first = replaying.first_part(replaying.rescaled(part, factor))
             data = replaying.complete_spec(data, trace, first)
         run = resume or str(gateway.post("/api/runs", data)["run"])
         started = time.monotonic()

@@ -16,7 +16,7 @@ from shared.domain.spec_model import Positive
 
 # The fields of `Rules` that are rules.
 RULE_FIELDS = (
-    "size", "seconds", "intensity", "memory", "arrival", "width", "divisible", "home",
+    "size", "seconds", "intensity", "memory", "arrival", "width", "cpu_width", "divisible", "home",
 )  # fmt: skip
 
 
@@ -92,7 +92,12 @@ class Rules(Declared):
     arrivals_from_first: bool = Field(default=True, description="the first task arrives at 0")
     width: Rule = Field(
         default=Rule(otherwise=1),
-        description="how many devices it had; 0: none of those in `recorded_on`, but one CPU",
+        description="how many devices it had; 0: none of those in `recorded_on`, but CPUs",
+    )
+    cpu_width: Rule = Field(
+        default=Rule(otherwise=1),
+        description="how many CPUs a task of width 0 had, rounded up; a CPU of the platform may "
+        "be a core or a socket",
     )
     divisible: Rule = Field(
         default=Rule(otherwise=0),

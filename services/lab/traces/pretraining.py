@@ -1,7 +1,8 @@
 """The workload that learners are pre-trained on, fitted to the first part of a trace.
 
-The trainer draws pre-training tasks from the run's workload mix. A fitted mix has the distribution
-of sizes, intensities and memory that the first tasks of the trace have; it has no kinds and widths.
+The trainer draws pre-training tasks from the run's workload. A fitted one has the widths of the
+first tasks of the trace and the distribution of their sizes, intensities and memory; where task
+times are measured, their kinds, each with its own share, sizes, widths and memory.
 """
 
 from __future__ import annotations
@@ -10,22 +11,52 @@ from typing import Any
 
 import numpy as np
 
-from shared.domain.tasks import LARGEST, Floats, Tasks
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import LARGEST, Floats, Integers, Tasks, take
 
 
-def fitted_workload(tasks: Tasks) -> dict[str, Any]:
-    """The fields `mix` and `arrival_rate` of a workload like these tasks."""
+def fitted_workload(tasks: Tasks, spec: RunSpec) -> dict[str, Any]:
+    """The fields of a workload like these tasks."""
     workload: dict[str, Any] = {
-        "mix": {
-            "size": _log_normal(tasks.size),
-            "intensity": _intensity(tasks.compute_intensity),
-            "memory": {"values": _memory(tasks.memory_required)},
-        }
+        "divisible": tasks.divisible is None or bool(tasks.divisible.mean() > 0.5)
     }
     span = float(tasks.arrival_time[-1] - tasks.arrival_time[0])
     if span > 0:
         workload["arrival_rate"] = len(tasks) / span
-    return workload
+    if spec.platform.measured is not None:
+        return {**workload, "kinds": _kinds(tasks)}
+    mix = {
+        "size": _log_normal(tasks.size),
+        "intensity": _intensity(tasks.compute_intensity),
+        "memory": {"values": _memory(tasks.memory_required)},
+    }
+    return {**workload, "mix": mix, "widths": _widths(tasks.width)}
+
+
+def _kinds(tasks: Tasks) -> list[dict[str, Any]]:
+    names, kind = np.unique(np.asarray(tasks.kind, dtype=np.str_), return_inverse=True)
+    shares = []
+    for number, name in enumerate(names.tolist()):
+        same = take(tasks, np.flatnonzero(kind == number))
+        shares.append(
+            {
+                "kind": name,
+                "weight": len(same),
+                "size": _log_normal(same.size),
+                "widths": _widths(same.width),
+                "memory_mb_per_size": float(same.memory_required.sum() / same.size.sum()),
+            }
+        )
+    return shares
+
+
+def _widths(width: Integers | None) -> list[dict[str, int]]:
+    """None: one device each."""
+    if width is None:
+        return []
+    found, count = np.unique(width, return_counts=True)
+    pairs = zip(found.tolist(), count.tolist(), strict=True)
+    return [{"width": each, "weight": weight} for each, weight in pairs]
 
 
 def _log_normal(values: Floats) -> dict[str, Any]:

@@ -31,12 +31,14 @@ class RecordedTimes:
         self._spec = spec
         self._recorded_on = recorded_on
         self._report = report
-        names = [each.name for each in spec.platform.types]
-        if recorded_on not in (CPU, GPU, *names):
+        accelerator = {CPU: False, GPU: True}
+        accelerator |= {each.name: each.accelerator for each in spec.platform.types}
+        if recorded_on not in accelerator:
             raise TraceError(
-                f"recorded_on: {recorded_on} is no device type of the platform; allowed: cpu, gpu, "
-                f"{', '.join(names)}"
+                f"recorded_on: {recorded_on} is no device type of the platform; allowed: "
+                f"{', '.join(accelerator)}"
             )
+        self.on_cpu = not accelerator[recorded_on]
 
     def sizes(
         self, seconds: Floats, intensity: Floats, memory: Floats, kind: Sequence[str], on_cpu: Bools

@@ -102,12 +102,7 @@ def complete_spec(data: dict[str, Any], trace: Trace, pretrain: Tasks | None) ->
     if window := trace.survey().links.window:
         workload["dependencies"] = {**(workload.get("dependencies") or {}), "window": window}
     if pretrain is not None:
-        if trace.spec.platform.measured is not None:
-            raise ReplayError(
-                "--pretrain: the platform has measured times, and pre-training tasks are drawn "
-                "from its table, not from a trace; leave it out"
-            )
-        workload |= fitted_workload(pretrain)
+        workload |= fitted_workload(pretrain, trace.spec)
     return {**data, "workload": workload}
 
 
@@ -132,15 +127,15 @@ def rescaled(batches: Iterator[Tasks], factor: float) -> Iterator[Tasks]:
         yield replace(tasks, arrival_time=tasks.arrival_time * factor)
 
 
-def first_part(trace: Trace, most: int = MOST_PRETRAINED) -> Tasks:
-    """The tasks of a trace with a limit."""
-    batches, left = [], most
-    for tasks in trace.batches():
-        batches.append(take(tasks, slice(0, left)))
-        left -= len(batches[-1])
+def first_part(batches: Iterator[Tasks], most: int = MOST_PRETRAINED) -> Tasks:
+    """All of these tasks, up to the most that pre-training looks at."""
+    taken, left = [], most
+    for tasks in batches:
+        taken.append(take(tasks, slice(0, left)))
+        left -= len(taken[-1])
         if not left:
             break
-    return concatenate(batches)
+    return concatenate(taken)
 
 
 def check_resumed(record: dict[str, Any], mark: str) -> int:

@@ -22,6 +22,7 @@ TASK_COLUMN = {
     "memory": "memory_required",
     "arrival": "arrival_time",
     "width": "width",
+    "cpu_width": "width on CPUs",
 }
 
 OVERLOAD = 1.0
@@ -121,6 +122,7 @@ class Summary:
             "arrivals": {"span_s": span, "per_s": self._tasks / span if span else None},
             "kinds": len(self._kinds - {""}),
             "fit_accelerator_memory": self._fit,
+            "recorded_on_cpu": trace.recorded_on_cpu,
             "dependencies": {
                 "waiting_tasks": self._waiting,
                 "edges": self._edges,
@@ -138,11 +140,16 @@ class Summary:
         return [*self._inconclusive(), *load_warnings(self._trace)]
 
     def _inconclusive(self) -> list[str]:
-        """What the trace cannot show, since its tasks do not differ in it."""
+        """What the trace cannot show, since its tasks do not differ in it or were not measured."""
         platform, same = self._trace.spec.platform, self._same
         if self._tasks < 2:
             return ["one task: nothing can be concluded about schedulers"]
         found = []
+        if not len(platform.cpus) or not len(platform.accelerators):
+            found.append(
+                f"the platform has no {'accelerator' if len(platform.cpus) else 'CPU'}: schedulers "
+                "that only choose the accelerator's share of a task all do the same"
+            )
         if platform.measured is not None and len(self._kinds) == 1:
             found.append(
                 "all tasks are of one kind: they gain the same from a device type; schedulers can "
@@ -170,7 +177,24 @@ class Summary:
                 "all tasks arrive at once: makespan, energy and cost can be compared, waiting only "
                 "shows the order of the file"
             )
-        return found
+        return found + self._assumed_times()
+
+    def _assumed_times(self) -> list[str]:
+        """Of times that were recorded on one device, and come from the formula on all others."""
+        types = self._trace.spec.platform.types
+        mixed = len({each.accelerator for each in types}) == 2
+        if self._trace.rules.seconds is None or self._trace.spec.platform.measured or not mixed:
+            return []
+        on_cpu = self._trace.recorded_on_cpu
+        return [
+            f"{count:,} of {self._tasks:,} tasks were recorded on {recorded} only: what they would "
+            f"take on {other} is the formula's assumption"
+            for count, recorded, other in (
+                (on_cpu, "a CPU", "an accelerator"),
+                (self._tasks - on_cpu, "an accelerator", "a CPU"),
+            )
+            if count
+        ]
 
     def _same(self, name: str) -> bool:
         return self._values[name].constant
@@ -179,7 +203,7 @@ class Summary:
         trace = self._trace
         columns = []
         for name, rule in trace.rules.fields().items():
-            if name not in TASK_COLUMN:
+            if name not in TASK_COLUMN or (name == "cpu_width" and not rule.note):
                 continue
             used = trace.substituted[name]
             on = f" (seconds on {trace.rules.recorded_on})" if name == "seconds" else ""

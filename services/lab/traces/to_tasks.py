@@ -42,6 +42,7 @@ class Translator:
     fit: bool = True
     next_task: int = 0
     substituted: dict[str, Substituted] = field(default_factory=dict)
+    recorded_on_cpu: int = 0  # tasks
     _clock: float = 0.0
     _first_arrival: float | None = None
     _recorded: RecordedTimes = field(init=False)
@@ -65,6 +66,12 @@ class Translator:
         width = self._field("width", rows, lines)
         lines.require(f"width is not within 0..{MOST_DEVICES}", width, 0, MOST_DEVICES)
         on_cpu = width < 1
+        cpus = np.ceil(self._field("cpu_width", rows, lines))
+        lines.reject(
+            on_cpu & ~((cpus >= 1) & (cpus <= MOST_DEVICES)),
+            f"cpu_width is not within 1..{MOST_DEVICES}",
+            cpus,
+        )
         size = self._size(rows, lines, _Facts(intensity, memory, kind, on_cpu))
         arrival = self._arrival(rows, lines)
         columns = {
@@ -72,7 +79,7 @@ class Translator:
             "compute_intensity": intensity,
             "memory_required": memory,
             "arrival_time": arrival,
-            "width": _whole(np.where(on_cpu, 1, width)),
+            "width": _whole(np.where(on_cpu, cpus, width)),
             "divisible": self._field("divisible", rows, lines) != 0,
             "home": _whole(self._field("home", rows, lines)),
         }
@@ -87,6 +94,7 @@ class Translator:
         linked = self.linker.resolve(rows, lines.kept, self.next_task)
         kept = lines.kept
         self._count(lines)
+        self.recorded_on_cpu += int((kept & (on_cpu | self._recorded.on_cpu)).sum())
         count = int(kept.sum())
         first, self.next_task = self.next_task, self.next_task + count
         columns = {name: values[kept] for name, values in columns.items()}

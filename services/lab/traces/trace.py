@@ -81,7 +81,7 @@ class Trace:
         self._source: Source | None = None
         self._pass = 0
         self._survey: Survey | None = None
-        self.substituted: dict[str, Substituted] = {}
+        self._translator: Translator | None = None
         self.tasks_read = 0
 
     @property
@@ -95,6 +95,16 @@ class Trace:
     def has_times(self) -> bool:
         """Whether the platform says how long these tasks take."""
         return not self.rules.needs_measured_times or self.spec.platform.measured is not None
+
+    @property
+    def substituted(self) -> dict[str, Substituted]:
+        """Of each rule, in the tasks read so far."""
+        return {} if self._translator is None else self._translator.substituted
+
+    @property
+    def recorded_on_cpu(self) -> int:
+        """How many of the tasks read so far."""
+        return 0 if self._translator is None else self._translator.recorded_on_cpu
 
     def survey(self) -> Survey:
         """The first pass: which task waits for which, and the load that all of them offer."""
@@ -126,7 +136,7 @@ class Trace:
             self._pass = 2
             survey.links.restart()
             translator = Translator(self.rules, self.spec, self.report, survey.links, self._fit)
-            self.substituted = translator.substituted
+            self._translator = translator
             for rows in self._rows(self.report):
                 tasks = translator.tasks(rows)
                 self.report.flush()

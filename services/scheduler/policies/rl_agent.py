@@ -42,7 +42,8 @@ class RlAgent(LearnedPolicy):
         gpus = len(actions) - 1
         if q.shape[1] != len(actions):
             raise ValueError(f"a model of {q.shape[1]} actions in a cluster of {len(actions)}")
-        best = best_action(q, tasks.task_id, spec.learning.agent.indifference)
+        indifference = spec.learning.agent.indifference
+        best = best_action(q, tasks.task_id, indifference, actions.devices)
         scheduled, requested = epsilon(tasks.task_id, spec), model["exploration"]
         p_explore = np.maximum(scheduled, requested)
         # After a surprise the question is whether the other kind of device is better.
@@ -70,8 +71,9 @@ def q_values(weights: Weights, state: Matrix) -> Floats:
     return q
 
 
-def best_action(q: Floats, task_id: Integers, indifference: float) -> Integers:
-    """The action of the highest Q-value; GPUs about as good as the best one rotate by task id.
+def best_action(q: Floats, task_id: Integers, indifference: float, devices: Integers) -> Integers:
+    """The action of the highest Q-value; GPUs about as good as the best one rotate by task id, each
+    action as often as it has devices.
 
     The network's error grows with the task, so "about as good" is relative to the Q-value, or to
     the average reward (1) if that is larger.
@@ -79,9 +81,9 @@ def best_action(q: Floats, task_id: Integers, indifference: float) -> Integers:
     gpus = q[:, 1:]
     best = gpus.max(axis=1, keepdims=True)
     equal = gpus >= best - indifference * np.maximum(np.abs(best), 1.0)
-    turn = task_id % equal.sum(axis=1)
-    # The (turn + 1)-th of the equal GPUs.
-    chosen = (np.cumsum(equal, axis=1) == (turn + 1)[:, None]).argmax(axis=1)
+    until = np.cumsum(equal * devices, axis=1)
+    turn = task_id % until[:, -1]
+    chosen = (until > turn[:, None]).argmax(axis=1)
     return np.where(gpus.max(axis=1) > q[:, 0], chosen + 1, 0)
 
 

@@ -76,3 +76,14 @@ def test_the_bound_and_idle_power_have_columns_where_they_are_known() -> None:
     shown = dict(zip(headings, row, strict=True))
     assert (shown["× bound"], shown["energy J"], shown["with idle J"]) == ("1.20", "7.00", "10.00")
     assert "reference" not in caption[0]
+
+
+def test_long_tasks_are_shown_in_seconds() -> None:
+    first = standing(avg_time=28_949.46, avg_turnaround=31_447.178, turnaround_p95=20_608.0)
+    second = standing(avg_time=28_949.46, avg_turnaround=33_293.882, turnaround_p95=22_400.0)
+    headings, *rows, _ = lines({"gpu_only": second, "eft": first})
+    shown = [dict(zip(headings, row, strict=True)) for row in rows]
+    assert [row["scheduler"] for row in shown] == ["eft", "gpu_only"]
+    assert [shown[0][name] for name in ("time s", "turnaround s", "p95 s")] == [
+        "28,949.5", "31,447.2", "20,608.0"
+    ]  # fmt: skip

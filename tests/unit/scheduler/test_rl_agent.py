@@ -153,13 +153,19 @@ class TestBestAction:
 
     def test_the_rotation_is_by_task_id(self) -> None:
         q = np.array([[0.0, 1, 1], [0, 2, 1], [5, 1, 1], [0, 1, 2], [0, 1, 1], [0, 1, 1]])
-        actions = best_action(q, np.array([10, 11, 12, 13, 14, 15]), 0.1)
+        actions = best_action(q, np.array([10, 11, 12, 13, 14, 15]), 0.1, np.array([1, 1]))
         assert actions.tolist() == [1, 1, 0, 2, 1, 2]
 
     def test_a_gpu_is_used_only_if_the_best_gpu_is_better_than_the_cpu(self) -> None:
         # Only the third GPU is better than the CPU; the second rotates with it anyway.
-        actions = best_action(np.array([[0.98, 0.0, 0.96, 1.0]] * 4), np.arange(4), 0.05)
+        q = np.array([[0.98, 0.0, 0.96, 1.0]] * 4)
+        actions = best_action(q, np.arange(4), 0.05, np.array([1, 1, 1]))
         assert actions.tolist() == [2, 3, 2, 3]
+
+    def test_equal_types_are_used_as_often_as_they_have_devices(self) -> None:
+        q = np.array([[0.0, 1.0, 0.5, 1.0]] * 8)
+        actions = best_action(q, np.arange(8), 0.1, np.array([1, 9, 3]))
+        assert actions.tolist() == [1, 3, 3, 3, 1, 3, 3, 3]
 
     def test_a_model_for_another_cluster_is_an_error(self) -> None:
         with pytest.raises(ValueError, match="a model of 4 actions in a cluster of 5"):

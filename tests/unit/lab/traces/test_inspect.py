@@ -14,6 +14,7 @@ from services.cli.main import app
 from services.lab.traces.summary import SAMPLE, Distribution
 from tests.unit.lab.traces.reading import SAMPLES, written
 from tests.unit.lab.traces.test_formats import SWF
+from tests.unit.lab.traces.test_job_logs import HELIOS
 
 
 def inspect(*arguments: str | Path) -> Any:
@@ -91,6 +92,22 @@ def test_constant_columns_say_what_cannot_be_concluded(
     found = inspect(written(tmp_path, "t.csv", HEADER + "\n".join(lines) + "\n"))["warnings"]
     assert len(found) == len(expected)
     assert all(text.startswith(start) for text, start in zip(found, expected, strict=True))
+
+
+def test_it_says_for_how_many_tasks_a_time_is_only_assumed(tmp_path: Path) -> None:
+    jobs = written(tmp_path, "cluster_log.csv", HELIOS)
+    result = inspect(jobs)
+    assert result["recorded_on_cpu"] == 1
+    assert [text[:54] for text in result["warnings"] if "assumption" in text] == [
+        "1 of 2 tasks were recorded on a CPU only: what they wo",
+        "1 of 2 tasks were recorded on an accelerator only: wha",
+    ]
+    # Without a device of the other sort nothing is assumed.
+    spec = written(tmp_path, "spec.yaml", "cluster: {devices: [{type: cpu, count: 4}]}")
+    swf = inspect(written(tmp_path, "t.swf", SWF), "--spec", spec)
+    assert swf["recorded_on_cpu"] == 3
+    assert not any("assumption" in text for text in swf["warnings"])
+    assert any(text.startswith("the platform has no accelerator: ") for text in swf["warnings"])
 
 
 def test_missing_columns_point_to_a_mapping(tmp_path: Path) -> None:

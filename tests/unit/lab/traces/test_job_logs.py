@@ -116,6 +116,26 @@ def test_helios_jobs_arrive_by_their_dates(tmp_path: Path) -> None:
     # 8 s on GPUs, 27 s on a CPU.
     assert result.tasks.size.tolist() == pytest.approx([1000 * 20 ** (2 / 3), 9000])
     assert result.messages == ["line 4: skipped: not a date: submit_time 'today'"]
+    assert result.trace.recorded_on_cpu == 1
+
+
+@pytest.mark.parametrize(("scale", "cpus"), [(1, 8), (0.125, 1), (0.05, 1), (0.13, 2)])
+def test_a_mapping_says_how_many_cpus_a_job_without_a_gpu_takes(
+    tmp_path: Path, scale: float, cpus: int
+) -> None:
+    # 8 cores, on CPUs that are a core, or a socket of 8, 20 or a little less than 8.
+    mapping = parse_mapping({"helios": {"cpu_width": {"column": "cpu_num", "scale": scale}}})
+    result = read(written(tmp_path, "cluster_log.csv", HELIOS), mapping=mapping)
+    assert result.tasks.width is not None
+    assert result.tasks.width.tolist() == [4, cpus]
+
+
+def test_a_job_needs_at_least_one_cpu(tmp_path: Path) -> None:
+    mapping = parse_mapping({"helios": {"cpu_width": {"otherwise": 0}}})
+    result = read(written(tmp_path, "cluster_log.csv", HELIOS), mapping=mapping)
+    assert result.tasks.width is not None
+    assert result.tasks.width.tolist() == [4]
+    assert "line 3: skipped: cpu_width is not within 1..100000: 0" in result.messages
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,7 @@ def test_a_trace_of_steps_needs_a_platform_with_measured_times() -> None:
 def test_learners_are_pretrained_on_tasks_like_the_first_part() -> None:
     # The sample: the first 24 of 120 tasks.
     spec = RunSpec.parse({})
-    first = first_part(Trace(TRACE, Report(), spec=spec, limit=24))
+    first = first_part(Trace(TRACE, Report(), spec=spec, limit=24).batches())
     assert len(first) == 24
     made = complete_spec({"workload": {}}, Trace(TRACE, Report(), spec=spec), first)
     mix = RunSpec.parse(made).workload.mix
@@ -199,13 +199,56 @@ def test_learners_are_pretrained_on_tasks_like_the_first_part() -> None:
     )
 
 
-def test_pretraining_cannot_be_fitted_where_tasks_are_drawn_from_a_table(tmp_path: Path) -> None:
-    curve = {"kind": "a", "type": "cpu", "sizes": [1, 9], "seconds": [1, 9]}
-    spec = RunSpec.parse({"physics": {"measured": [curve]}})
-    text = "size,compute_intensity,memory_required,arrival_time,kind\n5,0.5,0,0,a\n6,0.5,0,1,a\n"
-    trace = Trace(written(tmp_path, "t.csv", text), Report(), spec=spec)
-    with pytest.raises(ReplayError, match="--pretrain: the platform has measured times"):
-        complete_spec({"workload": {}}, trace, first_part(trace))
+def test_pretraining_tasks_are_as_wide_as_the_first_part(tmp_path: Path) -> None:
+    # One CPU and two in turn, one task a second; none of them may be split.
+    trace = even(tmp_path)
+    first = first_part(rescaled(trace.batches(), 2.0), most=11)
+    made = complete_spec({"workload": {}}, trace, first)["workload"]
+    assert made["widths"] == [{"width": 1, "weight": 6}, {"width": 2, "weight": 5}]
+    assert made["divisible"] is False
+    assert made["arrival_rate"] == 11 / 20
+
+
+KINDS = """size,compute_intensity,memory_required,arrival_time,kind,width
+2,0.5,4,0,a,1
+8,0.5,16,1,a,2
+5,0.5,0,2,b,1
+2,0.5,4,3,a,1
+"""
+
+
+def test_on_measured_times_pretraining_has_the_kinds_of_the_first_part(tmp_path: Path) -> None:
+    curves = [
+        {"kind": kind, "type": "gpu", "sizes": [1, 9], "seconds": [1, 9]} for kind in ("a", "b")
+    ]
+    spec = RunSpec.parse({"physics": {"measured": curves}})
+    trace = Trace(written(tmp_path, "t.csv", KINDS), Report(), spec=spec)
+    made = complete_spec(
+        {"physics": {"measured": curves}, "workload": {"source": "submitted"}},
+        trace,
+        first_part(trace.batches(), most=3),
+    )
+    # Of a: sizes 2 and 8, whose logarithms lie ln 2 to each side of ln 4; 20 MB for a size of 10.
+    a, b = made["workload"]["kinds"]
+    assert (a["kind"], a["weight"], a["memory_mb_per_size"]) == ("a", 2, 2)
+    assert a["widths"] == [{"width": 1, "weight": 1}, {"width": 2, "weight": 1}]
+    assert a["size"] == pytest.approx(
+        {"kind": "lognormal", "median": 4, "sigma": np.log(2), "high": 8}
+    )
+    assert (b["kind"], b["weight"], b["memory_mb_per_size"]) == ("b", 1, 0)
+    assert b["size"] == pytest.approx({"kind": "lognormal", "median": 5, "sigma": 0, "high": 5})
+
+    tasks, _ = generate(RunSpec.parse(made), Cursor(), 30_000)
+    assert tasks.width is not None
+    of_a = np.array(tasks.kind) == "a"
+    assert of_a.mean() == pytest.approx(2 / 3, abs=0.015)
+    assert tasks.width[of_a].mean() == pytest.approx(1.5, abs=0.02)
+    assert set(tasks.width[~of_a]) == {1}
+    assert tasks.size[~of_a] == pytest.approx(np.full(int((~of_a).sum()), 5))
+    # A sixth of a normal distribution is above one deviation, and is cut to the largest size.
+    assert (tasks.size[of_a] == 8).mean() == pytest.approx(0.1587, abs=0.015)
+    assert np.median(tasks.size[of_a]) == pytest.approx(4, rel=0.03)
+    assert tasks.memory_required == pytest.approx(np.where(of_a, 2 * tasks.size, 0))
 
 
 def arriving_at(arrival: list[float], first: int = 0) -> Tasks:

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from shared.domain.spec import RunSpec
-from shared.domain.tasks import Tasks
+from shared.domain.tasks import LARGEST, Tasks
 from shared.domain.times import seconds
 from shared.domain.workload import Cursor, generate
 from shared.errors import SpecError
@@ -69,6 +69,40 @@ def test_sizes_are_log_uniform_between_the_measured_ones_of_the_kind() -> None:
         assert size.max() <= high
         share = np.log(size / low) / np.log(high / low)
         assert stats.kstest(share, "uniform").pvalue > 1e-6
+
+
+def test_a_kind_may_have_sizes_widths_and_memory_of_its_own() -> None:
+    own = {
+        "kind": "gemm",
+        "size": {"kind": "uniform", "low": 20, "high": 40},
+        "widths": [{"width": 3, "weight": 1}, {"width": 4, "weight": 4}],
+        "memory_mb_per_size": 2,
+    }
+    spec = spec_with({"kinds": [own, {"kind": "sort"}]}, memory_mb_per_size=0.5)
+    tasks, plain = stream(spec), stream(spec_with())
+    assert tasks.width is not None
+    gemm = np.array(tasks.kind) == "gemm"
+    assert gemm.tolist() == (np.array(plain.kind) == "gemm").tolist()
+    assert stats.kstest((tasks.size[gemm] - 20) / 20, "uniform").pvalue > 1e-6
+    assert set(tasks.width[gemm]) == {3, 4}
+    assert_share(tasks.width[gemm] == 4, 0.8)
+    assert tasks.memory_required[gemm] == pytest.approx(2 * tasks.size[gemm])
+    # The other kind is as before.
+    assert tasks.size[~gemm].tobytes() == plain.size[~gemm].tobytes()
+    assert set(tasks.width[~gemm]) == {1}
+    assert tasks.memory_required[~gemm] == pytest.approx(tasks.size[~gemm] / 2)
+
+
+def test_a_kind_without_widths_has_those_of_the_workload() -> None:
+    kinds = [{"kind": "gemm", "widths": [{"width": 4}]}, {"kind": "sort"}]
+    tasks = stream(spec_with({"kinds": kinds, "widths": [{"width": 2}]}))
+    assert tasks.width is not None
+    assert tasks.width.tolist() == [4 if kind == "gemm" else 2 for kind in tasks.kind]
+
+
+def test_memory_beyond_the_largest_is_cut() -> None:
+    tasks = stream(spec_with({"kinds": [{"kind": "gemm", "memory_mb_per_size": 1e9}]}), 100)
+    assert set(tasks.memory_required) == {LARGEST}
 
 
 def test_every_generated_task_can_run_somewhere() -> None:
@@ -160,6 +194,15 @@ def test_a_width_that_no_device_type_has_is_refused() -> None:
     said = problem({"widths": [{"width": 4}]})
     assert "no device type that can run sort has 4 devices; allowed: 1 to 2" in said
     spec_with({"widths": [{"width": 4}], "kinds": [{"kind": "gemm"}]})
+    said = problem({"kinds": [{"kind": "sort", "widths": [{"width": 3}]}]})
+    assert "no device type that can run sort has 3 devices; allowed: 1 to 2" in said
+
+
+def test_sizes_of_a_kind_are_above_zero() -> None:
+    size = {"kind": "uniform", "low": 0, "high": 1}
+    said = problem({"kinds": [{"kind": "gemm", "size": size}]})
+    assert said.startswith("workload.kinds.0.size")
+    assert "set low > 0" in said
 
 
 @pytest.mark.parametrize(

@@ -435,6 +435,40 @@ def test_the_oracle_prefers_the_home_of_a_task_unless_another_type_is_worth_the_
     assert fastest(large, spec).device[0] in (4, 5, 6, 7)
 
 
+def equal_tasks(count: int) -> Tasks:
+    one = np.ones(count)
+    return Tasks(np.arange(count), 1000 * one, 0.5 * one, 0 * one, 0 * one)
+
+
+def test_the_oracle_takes_devices_of_all_types_that_are_as_fast_in_turns() -> None:
+    # Device 0 is of one type, 1 to 3 of another; both are faster than 4 and 5.
+    devices = [
+        {"type": "a10"},
+        {"type": "t4", "count": 3},
+        {"type": "k80", "count": 2, "speed": 0.5},
+        {"type": "cpu"},
+    ]
+    spec = RunSpec.parse({"cluster": {"devices": devices}, "workload": {"divisible": False}})
+    tasks = replace(equal_tasks(8), divisible=np.zeros(8, np.bool_))
+    assert fastest(tasks, spec).device.tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+
+
+def test_the_oracle_uses_all_devices_alike_whatever_node_they_are_in() -> None:
+    # Device 0 is alone in its node, 1 to 3 are together, each node has one CPU.
+    cluster = {
+        "devices": [
+            {"type": "gpu", "node": "small"},
+            {"type": "gpu", "count": 3, "node": "big"},
+            {"type": "cpu", "node": "small"},
+            {"type": "cpu", "node": "big"},
+        ],
+        "nodes": [{"name": "small"}, {"name": "big"}],
+    }
+    found = fastest(equal_tasks(8), RunSpec.parse({"cluster": cluster}))
+    assert found.device.tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert found.cpu.tolist() == [4, 5, 5, 5, 4, 5, 5, 5]
+
+
 def test_the_oracles_share_says_where_the_task_runs() -> None:
     # Measured on GPUs alone: the share is 1, and not any other that would come to the same.
     curve = {"kind": "gemm", "type": "gpu", "sizes": [100], "seconds": [1]}

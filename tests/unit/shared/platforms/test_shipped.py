@@ -44,6 +44,28 @@ def test_speeds_are_the_ratios_of_memory_bandwidth_and_of_peak_rates(
     assert full_speed == pytest.approx(rate / cpu_rate, rel=2e-3)
 
 
+# USD per hour of an instance, and how many of the devices it has.
+PRICES = {
+    ("dgx", "h100"): (98.32, 8),
+    ("dgx", "a100"): (40.97, 8),
+    ("dgx", "cpu"): (9.6768, 2),
+    ("rack", "a100"): (32.77, 8),
+    ("rack", "t4"): (0.526, 1),
+    ("rack", "cpu"): (4.08, 2),
+    # Launch prices, over the hours of three years.
+    ("workstation", "rtx4090"): (1599 / (3 * 365 * 24), 1),
+    ("workstation", "rtx3060"): (329 / (3 * 365 * 24), 1),
+    ("workstation", "cpu"): (699 / (3 * 365 * 24), 1),
+}
+
+
+@pytest.mark.parametrize(("name", "device"), PRICES)
+def test_dollars_are_the_share_of_a_list_price(name: str, device: str) -> None:
+    per_hour, devices = PRICES[name, device]
+    kind = next(each for each in spec_of(name).platform.types if each.name == device)
+    assert kind.dollars_per_s == pytest.approx(per_hour / devices / 3600, rel=2e-3)
+
+
 def test_every_platform_names_its_sources() -> None:
     assert set(shipped()) == {"seeds", "workstation", "dgx", "rack"}
     assert all(platform.sources and platform.description for platform in shipped().values())
