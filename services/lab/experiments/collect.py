@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from services.lab.experiments import tables
+from services.lab.experiments.critical_path import critical_path
 from services.lab.experiments.declaration import Experiment
 from shared.domain.cluster_bound import arrival_bound
 from shared.domain.quantile_sketch import BUCKET_SQL, QuantileSketch
@@ -143,6 +144,9 @@ class _RunReader:
         columns = {
             "makespan": pc.subtract(rows.column("last_finish"), start),
             "arrival_bound": pa.array([bound] * rows.num_rows),
+            "critical_path": pa.array(
+                [critical_path(tasks, self._spec)] * rows.num_rows, pa.float64()
+            ),
             "p95_turnaround": pa.array(p95),
             "p99_turnaround": pa.array(p99),
             "avg_slowdown": slowdown,

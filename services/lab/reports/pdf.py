@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
+from textwrap import TextWrapper, shorten
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -85,30 +86,28 @@ def write_pdf(document: Document, file: Path) -> Path:
     ]
     if document.summary:
         story.append(_summary(document.summary))
-    for section in document.sections:
-        if section.blocks:
-            story += _section(section)
-    paper.build(story, canvasmaker=_numbered(document.title))
+    for section in (section for section in document.sections if section.blocks):
+        story += _section(section)
+    paper.build(story, onFirstPage=_footer, onLaterPages=_footer)
     return file
 
 
 def _section(section: Section) -> list[Any]:
-    """Keeps titles with what follows them, and short blocks on one page."""
+    """Keeps titles, and text before a table or formulas, with what follows them."""
     story: list[Any] = []
-    titles = [_text(section.title, "h2")]
+    waiting = [_text(section.title, "h2")]
     for block, following in zip(section.blocks, [*section.blocks[1:], None], strict=True):
-        # Text before a table or formulas stays with them.
-        introduces = block.kind == "text" and following and following.kind in ("table", "code")
         parts = _render(block)
+        introduces = block.kind == "text" and following and following.kind in ("table", "code")
         if block.kind == "heading" or (introduces and following and _fits_a_page(following)):
-            titles += parts
+            waiting += parts
             continue
         if _fits_a_page(block):
-            story.append(KeepTogether([*titles, *parts]))
+            story.append(KeepTogether([*waiting, *parts]))
         else:
-            story += [*([CondPageBreak(60 * mm)] if titles else []), *titles, *parts]
-        titles = []
-    return [*story, *titles]
+            story += [*([CondPageBreak(60 * mm)] if waiting else []), *waiting, *parts]
+        waiting = []
+    return [*story, *waiting]
 
 
 def _fits_a_page(block: Block) -> bool:
@@ -119,31 +118,11 @@ def _fits_a_page(block: Block) -> bool:
     return True
 
 
-def _numbered(title: str) -> type[Canvas]:
-    """A canvas that writes `Page x of y`, which is only known at the end."""
-
-    class Numbered(Canvas):  # type: ignore[misc]
-        def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **options)
-            self._pages: list[dict[str, Any]] = []
-
-        def showPage(self) -> None:
-            self._pages.append(dict(self.__dict__))
-            self._startPage()
-
-        def save(self) -> None:
-            for page in self._pages:
-                self.__dict__.update(page)
-                self.setFont("DejaVuSans", 7)
-                self.setFillColor(_MUTED)
-                shown = title if len(title) < 90 else f"{title[:88]}…"
-                self.drawString(_MARGIN, 11 * mm, _clean(shown))
-                number = f"Page {self._pageNumber} of {len(self._pages)}"
-                self.drawRightString(A4[0] - _MARGIN, 11 * mm, number)
-                super().showPage()
-            super().save()
-
-    return Numbered
+def _footer(canvas: Canvas, paper: SimpleDocTemplate) -> None:
+    canvas.setFont("DejaVuSans", 7)
+    canvas.setFillColor(_MUTED)
+    canvas.drawString(_MARGIN, 11 * mm, shorten(_clean(paper.title), 90, placeholder="…"))
+    canvas.drawRightString(A4[0] - _MARGIN, 11 * mm, f"Page {canvas.getPageNumber()}")
 
 
 def _clean(text: str) -> str:
@@ -176,15 +155,10 @@ def _render(block: Block) -> list[Any]:
     if isinstance(block, Table):
         return _table(block)
     if block.kind == "code":
-        lines = [piece for line in block.text.rstrip().split("\n") for piece in _folded(line)]
+        fold = TextWrapper(112, subsequent_indent="    ", drop_whitespace=False)
+        lines = [piece for line in block.text.rstrip().split("\n") for piece in fold.wrap(line)]
         return [XPreformatted(escape(_clean("\n".join(lines))), _STYLES["code"])]
     return [_text(block.text, block.kind)]
-
-
-def _folded(line: str, width: int = 112) -> list[str]:
-    if len(line) <= width:
-        return [line]
-    return [line[:width], *_folded("    " + line[width:], width)]
 
 
 def _figure(block: Figure) -> list[Any]:
@@ -228,4 +202,4 @@ def _longest(column: tuple[str, ...]) -> float:
     """Letters of the longest cell; a header, which is bold, may break between words."""
     header, *cells = column
     word = 1.4 * max(map(len, header.split()), default=0)
-    return 2.0 + min(max(word, *map(len, cells)), 60)
+    return 2.0 + min(max(word, 0, *map(len, cells)), 60)

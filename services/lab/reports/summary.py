@@ -9,64 +9,47 @@ from __future__ import annotations
 from itertools import combinations
 
 from services.lab.reports.claims import FAILS, HOLDS, UNDECIDED
+from services.lab.reports.columns import COLUMNS
 from services.lab.reports.formatting import listed, number, p_value, with_interval
-from services.lab.reports.results import MEASURES, Results, VariantResults
+from services.lab.reports.results import Results, VariantResults
+from services.lab.reports.statistics import ENOUGH_SEEDS
 from services.lab.reports.study import Study
-
-# In the order of the summary: what does not hold must not be overlooked.
-_VERDICTS = (FAILS, UNDECIDED, HOLDS)
 
 CHARGED = "A failed task is charged its time on the slowest device type that can run it."
 
+# Who is best by these stands below who is best by the experiment's measure.
+_ALSO = ("avg_turnaround", "p99_turnaround", "total_time", "makespan", "total_energy", "total_cost")
+
 
 def summarize(study: Study, results: Results) -> list[str]:
-    warning = "One seed only: no intervals, no tests, and any difference may be chance."
     return [
-        *([warning] if len(study.seeds) == 1 else []),
+        *_seeds(len(study.seeds)),
+        *_best(study, results),
+        *_breakdown(study, results),
         *_failures(results),
         *_claims(results),
-        *_best(results),
         *(_reference(each, _where(results, each)) for each in results.variants if each.reference),
     ]
+
+
+def _seeds(count: int) -> list[str]:
+    if count == 1:
+        return ["One seed only: no intervals, no tests, and any difference may be chance."]
+    too_few = f"Too few seeds ({count}): differences that are not shown may still exist."
+    return [too_few] if 1 < count < ENOUGH_SEEDS else []
 
 
 def _where(results: Results, each: VariantResults) -> str:
     return f" in {each.label}" if len(results.variants) > 1 else ""
 
 
-def _failures(results: Results) -> list[str]:
-    failed = [
-        f"{name} {result.failed:,} of {result.tasks:,} "
-        f"({number(100 * result.failed / result.tasks)} %){_where(results, each)}"
-        for each in results.variants
-        for name, result in each.schedulers.items()
-        if result.failed and result.tasks
-    ]
-    return [f"Tasks failed: {'; '.join(failed)}. {CHARGED}"] if failed else []
-
-
-def _claims(results: Results) -> list[str]:
-    measured: dict[tuple[str, str], list[str]] = {}
-    for verdict in _VERDICTS:
-        for each in results.variants:
-            label = f"{each.label}: " if len(results.variants) > 1 else ""
-            for claim in (claim for claim in each.claims if claim.verdict == verdict):
-                measured.setdefault((verdict, claim.claim), []).append(label + claim.measured)
-    return [
-        f"Claim {verdict}: {claim} ({'; '.join(figures)})."
-        for (verdict, claim), figures in measured.items()
-    ]
-
-
-def _best(results: Results) -> list[str]:
-    columns = ("total_time", "avg_turnaround", "makespan", "total_energy", "total_cost")
-    leaders = {MEASURES[each].name.lower(): _leaders(results, each) for each in columns}
-    others = [f"Least {name}: {text}." for name, text in list(leaders.items())[1:] if text]
-    if not leaders["total time"]:
+def _best(study: Study, results: Results) -> list[str]:
+    leaders = {column: _leaders(results, column) for column in (results.ranked_by, *_ALSO)}
+    texts = [f"Least {COLUMNS[key].name.lower()}: {text}" for key, text in leaders.items() if text]
+    if not texts:
         return []
-    margin = _margin(results.variants[0]) if len(results.variants) == 1 else ""
-    first = f"Least total time, the Oracle left out: {leaders['total time']}{margin}."
-    return [first, " ".join(others)]
+    margin = _margin(results.variants[0], results.ranked_by) if len(results.variants) == 1 else ""
+    return [f"{texts[0]}{margin}.", *([f"{'. '.join(texts[1:])}."] if texts[1:] else [])]
 
 
 def _leaders(results: Results, column: str) -> str:
@@ -84,16 +67,55 @@ def _leaders(results: Results, column: str) -> str:
     return "; ".join(f"{leader} in {listed(labels)}" for leader, labels in variants.items())
 
 
-def _margin(each: VariantResults) -> str:
-    best, *others = each.ranked("total_time")
+def _margin(each: VariantResults, column: str) -> str:
+    """The figure of the best, beside the references, and the next one."""
+    best, *others = each.ranked(column)
     result = each.schedulers[best]
-    text = f", {with_interval(result['total_time'], 's')}"
-    if over_oracle := result["over_oracle"]:
-        text += f", {with_interval(over_oracle)} times the Oracle's"
-    if others and (test := each.test("total_time", others[0], best)):
+    text = f", {with_interval(result[column], COLUMNS[column].unit)}"
+    reference = {"total_time": "over_oracle", "avg_turnaround": "over_clairvoyant"}.get(column, "")
+    if over := result[reference]:
+        text += f", {with_interval(over)} {COLUMNS[reference].name}"
+    if others and (test := each.test(column, others[0], best)):
         p = f" ({p_value(test.p_adjusted)} after Holm)" if test.p_adjusted is not None else ""
-        text += f". Next: {each.shown(others[0])}, {with_interval(test.ratio)} times as long{p}"
+        text += f". Next: {each.shown(others[0])}, {with_interval(test.ratio)} times as much{p}"
     return text
+
+
+def _breakdown(study: Study, results: Results) -> list[str]:
+    at: dict[float | None, list[str]] = {}
+    for name, value in results.breakdown.items():
+        at.setdefault(value, []).append(name)
+    axis, last = study.experiment.axis or "value", results.variants[-1:]
+    breaking = [f"{listed(at[value])} at {value:g}" for value in sorted(v for v in at if v)]
+    texts = [f"Breaks down by {axis}: {'; '.join(breaking)}."] if breaking else []
+    if None in at and last:
+        texts.append(f"Does not up to {last[0].value:g}: {listed(at[None])}.")
+    return [" ".join(texts)] if texts else []
+
+
+def _failures(results: Results) -> list[str]:
+    failed = [
+        f"{name} {result.failed:,} of {result.tasks:,} "
+        f"({number(100 * result.failed / result.tasks)} %){_where(results, each)}"
+        for each in results.variants
+        for name, result in each.schedulers.items()
+        if result.failed and result.tasks
+    ]
+    return [f"Tasks failed: {'; '.join(failed)}. {CHARGED}"] if failed else []
+
+
+def _claims(results: Results) -> list[str]:
+    """What does not hold comes first: it must not be overlooked."""
+    measured: dict[tuple[str, str], list[str]] = {}
+    for verdict in (FAILS, UNDECIDED, HOLDS):
+        for each in results.variants:
+            label = f"{each.label}: " if len(results.variants) > 1 else ""
+            for claim in (claim for claim in each.claims if claim.verdict == verdict):
+                measured.setdefault((verdict, claim.claim), []).append(label + claim.measured)
+    return [
+        f"Claim {verdict}: {claim} ({'; '.join(figures)})."
+        for (verdict, claim), figures in measured.items()
+    ]
 
 
 def _reference(each: VariantResults, where: str) -> str:

@@ -18,6 +18,7 @@ from services.lab.reports.formatting import number
 from services.lab.reports.results import Results, VariantResults
 from services.lab.reports.statistics import Estimate
 from services.lab.reports.study import Study
+from shared.domain.schedulers import REFERENCES
 
 Floats = NDArray[np.float64]
 
@@ -130,6 +131,10 @@ def rows_axis(axes: Axes, names: Sequence[str]) -> None:
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
+
+
+def with_references(names: Sequence[str]) -> list[str]:
+    return [f"{name} (reference)" if name in REFERENCES else name for name in names]
 
 
 def label_right(axes: Axes, x: float, y: float, text: str) -> None:
