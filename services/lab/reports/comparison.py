@@ -17,7 +17,7 @@ from services.lab.reports.document import Block, Document, Figure, Section, Tabl
 from services.lab.reports.figures.comparison import Ratios, comparison
 from services.lab.reports.figures.draw import DPI, save
 from services.lab.reports.figures.style import RC, Palette
-from services.lab.reports.formatting import listed, number, p_value, with_interval
+from services.lab.reports.formatting import counted, listed, number, p_value, with_interval
 from services.lab.reports.methods import difference, specs_by_variant
 from services.lab.reports.report import plain, write_document
 from services.lab.reports.statistics import Estimate, PairedTest, corrected, paired_test, ratio
@@ -85,24 +85,18 @@ def write_comparison(folders: list[Path], out: Path, *, dpi: int = DPI) -> list[
 
 def _settings(first: Study, other: Study) -> list[Setting]:
     """Fields of the declaration, the variants' specs and the provenance that differ."""
+    return difference(_described(first), _described(other))
 
-    def declared(study: Study) -> dict[str, Any]:
-        included = {"name", "tasks", "judge_from", "baseline", "measure"}
-        return {**study.experiment.model_dump(include=included), "seeds": study.seeds}
 
-    differing = difference(declared(first), declared(other))
-    ours, theirs = specs_by_variant(first), specs_by_variant(other)
-    for variant in dict.fromkeys([*ours, *theirs]):
-        if variant not in ours or variant not in theirs:
-            differing.append((f"variant {variant!r}", variant in ours, variant in theirs))
-            continue
-        prefix = f"{variant}: " if len(ours) > 1 else ""
-        changed = difference(ours[variant], theirs[variant])
-        # The number of tasks is among the declared fields.
-        differing += [(prefix + path, old, new) for path, old, new in changed if path != "tasks"]
-    for field in ("version", "commit", "python", "machine", "packages", "arena"):
-        differing += difference(first.provenance.get(field), other.provenance.get(field), field)
-    return differing
+def _described(study: Study) -> dict[str, Any]:
+    specs = specs_by_variant(study)
+    provenance = ("version", "commit", "python", "machine", "packages", "arena")
+    return {
+        **(next(iter(specs.values())) if len(specs) == 1 else specs),
+        **study.experiment.model_dump(include={"tasks", "judge_from", "baseline", "measure"}),
+        "seeds": study.seeds,
+        **{field: study.provenance.get(field) for field in provenance},
+    }
 
 
 def _changes(first: Study, others: dict[str, Study]) -> list[Change]:
@@ -133,9 +127,7 @@ def _summary(
 ) -> list[str]:
     lines = [f"{letter} has the same settings, version and machine as A."]
     if settings:
-        shown = [f"{path} ({_short(old)} → {_short(new)})" for path, old, new in settings[:4]]
-        more = f" and {len(settings) - 4} more" if len(settings) > 4 else ""
-        lines = [f"{letter} differs from A in {'; '.join(shown)}{more}."]
+        lines = [f"{letter} differs from A in {counted(len(settings), 'setting')}, listed below."]
     ours, theirs = first.experiment.judged, other.experiment.judged
     if ours != theirs:
         lines.append(

@@ -19,7 +19,6 @@ from reportlab.pdfbase import pdfmetrics
 from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import (
-    CondPageBreak,
     Image,
     KeepTogether,
     ListFlowable,
@@ -31,7 +30,7 @@ from reportlab.platypus import (
 )
 from reportlab.platypus import Table as Grid
 
-from services.lab.reports.document import Block, Document, Figure, Section, Table, Text
+from services.lab.reports.document import Block, Document, Figure, Section, Table
 from services.lab.reports.figures.style import FAINT, INK, MUTED
 
 _MARGIN = 16 * mm
@@ -58,8 +57,10 @@ _STYLES = {
     "title": _style("title", 18, fontName="DejaVuSans-Bold", leading=23, spaceAfter=5),
     "question": _style("question", 10, fontName="DejaVuSans-Oblique", spaceAfter=4),
     "byline": _style("byline", 7.5, textColor=_MUTED, spaceAfter=10),
-    "h2": _style("h2", 13, fontName="DejaVuSans-Bold", spaceBefore=14, spaceAfter=6),
-    "heading": _style("heading", 9, fontName="DejaVuSans-Bold", spaceBefore=8, spaceAfter=4),
+    "h2": _style("h2", 13, fontName="DejaVuSans-Bold", spaceBefore=14, spaceAfter=6,
+                 keepWithNext=1),
+    "heading": _style("heading", 9, fontName="DejaVuSans-Bold", spaceBefore=8, spaceAfter=4,
+                      keepWithNext=1),
     "text": _style("text", 8.5, spaceAfter=6),
     "caption": _style("caption", 7.5, textColor=_MUTED, spaceBefore=3, spaceAfter=10),
     "code": _style("code", 7, fontName="DejaVuSansMono", leading=9.4, backColor=_BOX,
@@ -93,29 +94,14 @@ def write_pdf(document: Document, file: Path) -> Path:
 
 
 def _section(section: Section) -> list[Any]:
-    """Keeps titles, and text before a table or formulas, with what follows them."""
-    story: list[Any] = []
-    waiting = [_text(section.title, "h2")]
+    """Text before a table or formulas stays with them, as titles stay with what follows."""
+    story: list[Any] = [_text(section.title, "h2")]
     for block, following in zip(section.blocks, [*section.blocks[1:], None], strict=True):
         parts = _render(block)
-        introduces = block.kind == "text" and following and following.kind in ("table", "code")
-        if block.kind == "heading" or (introduces and following and _fits_a_page(following)):
-            waiting += parts
-            continue
-        if _fits_a_page(block):
-            story.append(KeepTogether([*waiting, *parts]))
-        else:
-            story += [*([CondPageBreak(60 * mm)] if waiting else []), *waiting, *parts]
-        waiting = []
-    return [*story, *waiting]
-
-
-def _fits_a_page(block: Block) -> bool:
-    if isinstance(block, Table):
-        return len(block.rows) <= 14
-    if isinstance(block, Text):
-        return block.kind == "code" and block.text.count("\n") < 20
-    return True
+        if following and block.kind == "text" and following.kind in ("table", "code"):
+            parts[-1].keepWithNext = 1
+        story += parts
+    return story
 
 
 def _footer(canvas: Canvas, paper: SimpleDocTemplate) -> None:
@@ -169,7 +155,7 @@ def _figure(block: Figure) -> list[Any]:
     image.hAlign = "LEFT"
     title = f"<b>Figure {block.number}. {escape(_clean(picture.title))}.</b>"
     caption = Paragraph(f"{title} {escape(_clean(picture.caption))}", _STYLES["caption"])
-    return [Spacer(1, 4), image, caption]
+    return [KeepTogether([Spacer(1, 4), image, caption])]
 
 
 def _table(block: Table) -> list[Any]:
@@ -195,7 +181,8 @@ def _table(block: Table) -> list[Any]:
         ("TOPPADDING", (0, 0), (-1, -1), 2.5),
         ("BOTTOMPADDING", (0, 0), (-1, -1), 2.5),
     ])  # fmt: skip
-    return [grid, Spacer(1, 6)]
+    # Of a long one the rows may be on several pages.
+    return [KeepTogether([grid]) if len(rows) < 16 else grid, Spacer(1, 6)]
 
 
 def _longest(column: tuple[str, ...]) -> float:

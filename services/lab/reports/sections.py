@@ -14,13 +14,7 @@ from services.lab.reports.formatting import (
     with_interval,
 )
 from services.lab.reports.methods import methods, provenance
-from services.lab.reports.results import (
-    MOST_MAKESPAN,
-    MOST_TURNAROUND,
-    SWEPT,
-    Results,
-    VariantResults,
-)
+from services.lab.reports.results import SWEPT, Results, VariantResults
 from services.lab.reports.statistics import estimate
 from services.lab.reports.study import Study
 from services.lab.reports.summary import CHARGED
@@ -36,7 +30,7 @@ _OUTCOMES = (
 )  # fmt: skip
 
 # Figures that stand in a section of their own, in this order; all others stand together before.
-_OWN_SECTION = ("breakdown", "reference", "models", "workload", "graph")
+_OWN_SECTION = ("reference", "models", "workload", "graph")
 
 
 def make_document(
@@ -54,10 +48,8 @@ def make_document(
     sections = [
         Section("Background", [Text(" ".join(each.split())) for each in paragraphs]),
         Section("Outcomes", _outcomes(study, results)),
-        Section("Claims", _claims(results)),
         Section("From one end of the sweep to the other", _sweep(study, results)),
         Section("Figures", own(*(name for name in figures if name not in order))),
-        Section("Where schedulers break down", [*_breakdown(study, results), *own("breakdown")]),
         Section("Tests between schedulers", _tests(study, results)),
         Section("Beside the reference", [*_reference(study, results), *own("reference")]),
         Section("Models", own("models")),
@@ -155,16 +147,6 @@ def _by_variant(
     ]
 
 
-def _claims(results: Results) -> list[Block]:
-    rows = [
-        (each, [judged.claim, judged.measured, judged.verdict])
-        for each in results.variants
-        for judged in each.claims
-    ]
-    note = "What was claimed before the runs; the complete 95 % interval decides (see Methods)."
-    return _by_variant(note, ["Claimed beforehand", "Measured", "Verdict"], rows, (0, 1, 2))
-
-
 def _sweep(study: Study, results: Results) -> list[Block]:
     if not results.sweep:
         return []
@@ -185,32 +167,6 @@ def _sweep(study: Study, results: Results) -> list[Block]:
     )
     headers = [COLUMNS[column].name for column in (*SWEPT, "gpu_share")]
     return [Text(note), Table(["Scheduler", *headers], rows)]
-
-
-def _breakdown(study: Study, results: Results) -> list[Block]:
-    if not results.breakdown:
-        return []
-    axis, lowest = study.experiment.axis or "value", results.variants[0]
-    rows = []
-    for name, value in results.breakdown.items():
-        carried = [
-            each.schedulers[name].mean("avg_turnaround")
-            for each in results.variants
-            if name in each.schedulers and (value is None or (each.value or 0.0) < value)
-        ]
-        least = (
-            lowest.schedulers[name].mean("avg_turnaround") if name in lowest.schedulers else None
-        )
-        at = "not reached" if value is None else f"{value:g}"
-        rows.append([name, at, number(least), number(carried[-1] if carried else None)])
-    note = (
-        f"The least {axis} at which the mean turnaround is more than {MOST_TURNAROUND:g} times "
-        f"that at {lowest.value:g}, or the makespan more than {MOST_MAKESPAN:g} times the arrival "
-        "bound, so that work is left over when arrivals end (means over seeds)."
-    )
-    headers = ["Scheduler", "Breaks down at", f"Mean turnaround at {lowest.value:g} (s)",
-               "At the last before it breaks down (s)"]  # fmt: skip
-    return [Text(note), Table(headers, rows)]
 
 
 def _tests(study: Study, results: Results) -> list[Block]:

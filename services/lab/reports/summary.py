@@ -6,8 +6,6 @@ correction.
 
 from __future__ import annotations
 
-from itertools import combinations
-
 from services.lab.reports.claims import FAILS, HOLDS, UNDECIDED
 from services.lab.reports.columns import COLUMNS
 from services.lab.reports.formatting import listed, number, p_value, with_interval
@@ -28,7 +26,6 @@ def summarize(study: Study, results: Results) -> list[str]:
         *_breakdown(study, results),
         *_failures(results),
         *_claims(results),
-        *(_reference(each, _where(results, each)) for each in results.variants if each.reference),
     ]
 
 
@@ -116,14 +113,3 @@ def _claims(results: Results) -> list[str]:
         f"Claim {verdict}: {claim} ({'; '.join(figures)})."
         for (verdict, claim), figures in measured.items()
     ]
-
-
-def _reference(each: VariantResults, where: str) -> str:
-    swapped = []
-    for (first, ours), (second, theirs) in combinations(each.reference.items(), 2):
-        if ours.our_rank > theirs.our_rank and ours.theirs < theirs.theirs:
-            test = each.test("total_time", first, second)
-            doubt = "" if test and test.significant else " (not significant)"
-            swapped.append(f"{second} is faster than {first} here{doubt}")
-    order = f"differs: {'; '.join(swapped)}" if swapped else "is the same"
-    return f"The order of the means in the reference and here{where} {order}."

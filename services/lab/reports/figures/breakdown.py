@@ -10,6 +10,7 @@ from services.lab.reports.figures.axes import (
     rows_axis,
     with_references,
 )
+from services.lab.reports.results import MOST_MAKESPAN, MOST_TURNAROUND
 
 
 def breakdown(context: Context) -> Drawing | None:
@@ -33,5 +34,11 @@ def breakdown(context: Context) -> Drawing | None:
     plain_axis(panel, "x")
     axis = context.study.experiment.axis or "value"
     panel.set_xlabel(axis[:1].upper() + axis[1:])
-    note = "Points: where a scheduler keeps up; the cross: where it breaks down, as defined above."
+    least = context.results.variants[0].value
+    note = (
+        "Points: where a scheduler keeps up. Cross: where it breaks down, which is the least "
+        f"{axis} at which its mean turnaround is more than {MOST_TURNAROUND:g} times that at "
+        f"{least:g}, or its makespan more than {MOST_MAKESPAN:g} times the arrival bound, so that "
+        "work is left over when arrivals end (means over seeds)."
+    )
     return Drawing(plot, "Where each scheduler breaks down", note)
