@@ -20,7 +20,6 @@ from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import (
     Image,
-    KeepTogether,
     ListFlowable,
     ListItem,
     Paragraph,
@@ -99,7 +98,7 @@ def _section(section: Section) -> list[Any]:
     for block, following in zip(section.blocks, [*section.blocks[1:], None], strict=True):
         parts = _render(block)
         if following and block.kind == "text" and following.kind in ("table", "code"):
-            parts[-1].keepWithNext = 1
+            parts = _kept_with_next(*parts)
         story += parts
     return story
 
@@ -155,7 +154,7 @@ def _figure(block: Figure) -> list[Any]:
     image.hAlign = "LEFT"
     title = f"<b>Figure {block.number}. {escape(_clean(picture.title))}.</b>"
     caption = Paragraph(f"{title} {escape(_clean(picture.caption))}", _STYLES["caption"])
-    return [KeepTogether([Spacer(1, 4), image, caption])]
+    return [*_kept_with_next(Spacer(1, 4), image), caption]
 
 
 def _table(block: Table) -> list[Any]:
@@ -181,8 +180,15 @@ def _table(block: Table) -> list[Any]:
         ("TOPPADDING", (0, 0), (-1, -1), 2.5),
         ("BOTTOMPADDING", (0, 0), (-1, -1), 2.5),
     ])  # fmt: skip
-    # Of a long one the rows may be on several pages.
-    return [KeepTogether([grid]) if len(rows) < 16 else grid, Spacer(1, 6)]
+    # Only a table that is as long as a page is divided.
+    kept = _kept_with_next(Spacer(1, 0)) if len(rows) < 16 else []
+    return [*kept, grid, Spacer(1, 6)]
+
+
+def _kept_with_next(*parts: Any) -> list[Any]:
+    for part in parts:
+        part.keepWithNext = 1
+    return list(parts)
 
 
 def _longest(column: tuple[str, ...]) -> float:

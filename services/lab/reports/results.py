@@ -11,6 +11,7 @@ from itertools import combinations
 from services.lab.experiments.tables import MEASURES
 from services.lab.reports.claims import Verdict, judge_claims
 from services.lab.reports.columns import COLUMNS
+from services.lab.reports.formatting import labelled
 from services.lab.reports.reference import ReferenceRow, compare_with_reference
 from services.lab.reports.statistics import (
     Estimate,
@@ -79,7 +80,7 @@ class VariantResults:
 
     def shown(self, name: str) -> str:
         """A scheduler's name, and how many of its tasks failed."""
-        return name + self.schedulers[name].failures
+        return labelled(name) + self.schedulers[name].failures
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from services.lab.reports.document import Block, Document, Figure, Section, Tabl
 from services.lab.reports.figures.draw import Picture
 from services.lab.reports.formatting import (
     counted,
+    labelled,
     listed,
     number,
     p_value,
@@ -18,7 +19,7 @@ from services.lab.reports.results import SWEPT, Results, VariantResults
 from services.lab.reports.statistics import estimate
 from services.lab.reports.study import Study
 from services.lab.reports.summary import CHARGED
-from shared.domain.schedulers import AGENT, ORACLE, REFERENCES
+from shared.domain.schedulers import AGENT, ORACLE
 
 # Three tables, each as wide as a page; a figure that no scheduler has is left out.
 _OUTCOMES = (
@@ -111,7 +112,7 @@ def _outcome_table(each: VariantResults, columns: tuple[str, ...]) -> Table:
         shown = [column for column in shown if column != "energy_with_idle"]
     rows = [
         [
-            f"{name} (reference)" if name in REFERENCES else name,
+            labelled(name),
             f"{result.failed:,}",
             *((with_interval if COLUMNS[column].is_ratio else plus_minus)(result[column])
               for column in shown),

@@ -18,6 +18,7 @@ CONFIDENCE = 0.95
 SIGNIFICANT = 0.05
 # With fewer seeds hardly any difference can be shown, so its absence means nothing.
 ENOUGH_SEEDS = 3
+NOT_DISTINGUISHED = "not distinguished"
 
 # Logarithms of ratios closer than this are rounding, not a difference.
 _SAME = 1e-12
@@ -68,7 +69,7 @@ class PairedTest:
             return "–"
         if self.significant:
             return f"{self.first if self.ratio.mean < 1 else self.second} is better"
-        return "too few seeds" if self.ratio.n < ENOUGH_SEEDS else "not distinguished"
+        return "too few seeds" if self.ratio.n < ENOUGH_SEEDS else NOT_DISTINGUISHED
 
     def reversed(self) -> PairedTest:
         """`second` over `first`."""

@@ -10,7 +10,7 @@ from services.lab.reports.claims import FAILS, HOLDS, UNDECIDED
 from services.lab.reports.columns import COLUMNS
 from services.lab.reports.formatting import listed, number, p_value, with_interval
 from services.lab.reports.results import Results, VariantResults
-from services.lab.reports.statistics import ENOUGH_SEEDS
+from services.lab.reports.statistics import ENOUGH_SEEDS, NOT_DISTINGUISHED
 from services.lab.reports.study import Study
 
 CHARGED = "A failed task is charged its time on the slowest device type that can run it."
@@ -32,7 +32,7 @@ def summarize(study: Study, results: Results) -> list[str]:
 def _seeds(count: int) -> list[str]:
     if count == 1:
         return ["One seed only: no intervals, no tests, and any difference may be chance."]
-    too_few = f"Too few seeds ({count}): differences that are not shown may still exist."
+    too_few = f"Too few seeds ({count}): who is best by the means may be so by chance."
     return [too_few] if 1 < count < ENOUGH_SEEDS else []
 
 
@@ -55,7 +55,7 @@ def _leaders(results: Results, column: str) -> str:
     for each in results.variants:
         best, *others = each.ranked(column) or [""]
         tests = {name: each.test(column, name, best) for name in others}
-        tied = [n for n, t in tests.items() if t and t.p is not None and not t.significant]
+        tied = [n for n, t in tests.items() if t and t.verdict == NOT_DISTINGUISHED]
         if best:
             doubt = f" (not distinguished from {listed(map(each.shown, tied))})" if tied else ""
             variants.setdefault(each.shown(best) + doubt, []).append(each.label)

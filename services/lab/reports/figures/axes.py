@@ -14,11 +14,10 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from numpy.typing import NDArray
 
 from services.lab.reports.figures.style import INK, MUTED, WIDTH, Palette
-from services.lab.reports.formatting import number
+from services.lab.reports.formatting import labelled, number
 from services.lab.reports.results import Results, VariantResults
 from services.lab.reports.statistics import Estimate
 from services.lab.reports.study import Study
-from shared.domain.schedulers import REFERENCES
 
 Floats = NDArray[np.float64]
 
@@ -128,13 +127,9 @@ def whiskers(estimate: Estimate) -> tuple[float, float]:
 
 def rows_axis(axes: Axes, names: Sequence[str]) -> None:
     """A row for each name, the first on top."""
-    axes.set_yticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), [labelled(name) for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
-
-
-def with_references(names: Sequence[str]) -> list[str]:
-    return [f"{name} (reference)" if name in REFERENCES else name for name in names]
 
 
 def label_right(axes: Axes, x: float, y: float, text: str) -> None:
@@ -168,7 +163,9 @@ def ratio_rows(
 
 def scheduler_legend(figure: Figure, palette: Palette, names: Sequence[str]) -> None:
     handles = [
-        Line2D([], [], color=palette.colour(name), marker=palette.marker(name), label=name)
+        Line2D(
+            [], [], color=palette.colour(name), marker=palette.marker(name), label=labelled(name)
+        )
         for name in names
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(names), 5))

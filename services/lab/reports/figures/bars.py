@@ -19,7 +19,6 @@ from services.lab.reports.figures.axes import (
     rows_axis,
     whiskers,
     wide,
-    with_references,
 )
 from services.lab.reports.figures.style import INK
 from services.lab.reports.formatting import number
@@ -97,7 +96,7 @@ def _rows(
             )
         most = max(most, value.mean + above)
         label_right(axes, value.mean + above, y, _label(each.schedulers[name], column))
-    rows_axis(axes, with_references(order))
+    rows_axis(axes, order)
     if logarithmic:
         least = min(value.mean for value in shown.values())
         axes.set_xlim(least / 1.6, most * (most / least) ** 0.3)

@@ -8,7 +8,6 @@ from services.lab.reports.figures.axes import (
     panels,
     plain_axis,
     rows_axis,
-    with_references,
 )
 from services.lab.reports.results import MOST_MAKESPAN, MOST_TURNAROUND
 
@@ -29,7 +28,7 @@ def breakdown(context: Context) -> Drawing | None:
         panel.plot(kept_up, [y] * len(kept_up), "o", color=colour(name))
         if broken is not None:
             panel.plot([broken], [y], "x", color=colour(name), markersize=6)
-    rows_axis(panel, with_references(names))
+    rows_axis(panel, names)
     panel.set_xlim(left=0)
     plain_axis(panel, "x")
     axis = context.study.experiment.axis or "value"
