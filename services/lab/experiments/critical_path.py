@@ -8,12 +8,10 @@ from shared.domain.tasks import Tasks
 from shared.domain.times import real_seconds
 
 
-def critical_path(tasks: Tasks, spec: RunSpec) -> float | None:
-    """Seconds from the first arrival to the end of the last task if each started when it arrives
-    and its parents have finished, on the devices that are fastest for it. None: no task has
-    parents. Parents that are not among the tasks are ignored."""
-    if not any(tasks.parents):
-        return None
+def critical_path(tasks: Tasks, spec: RunSpec) -> float:
+    """Seconds from the first arrival to the end of the last task if each started when it has
+    arrived and its parents have finished, on the devices that are fastest for it. Parents that are
+    not among the tasks are ignored."""
     times = real_seconds(tasks, spec)
     best = fastest(tasks, spec, times=times)
     time = price(tasks, best.gpu_fraction, spec, best.device, best.cpu, times=times).time.tolist()

@@ -84,12 +84,15 @@ def _outcomes(study: Study, results: Results) -> list[Block]:
             times.headers.append("Recovered after")
             for row, result in zip(times.rows, each.schedulers.values(), strict=True):
                 row.append(_recovered(result.recovered_after))
-        blocks += [tables[key] for key in sorted(tables, key=lambda t: results.ranked_by not in t)]
+        order = sorted(tables, key=lambda columns: results.ranked_by not in columns)
+        blocks += [tables[columns] for columns in (order[:1] if study.is_sweep else order)]
     return [Text(_outcome_note(study, results)), *blocks]
 
 
 def _outcome_note(study: Study, results: Results) -> str:
     note = f"Schedulers are listed by {_measure(results)}, references last. "
+    if study.is_sweep:
+        note += "The other figures stand in the figure over the sweep and in report.json. "
     note += (
         f"Means over {len(study.seeds)} seeds ± half the width of their 95 % confidence "
         "interval; ratios are paired by seed, with the interval in brackets. "

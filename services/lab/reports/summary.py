@@ -22,7 +22,7 @@ _ALSO = ("avg_turnaround", "p99_turnaround", "total_time", "makespan", "total_en
 def summarize(study: Study, results: Results) -> list[str]:
     return [
         *_seeds(len(study.seeds)),
-        *_best(study, results),
+        *_best(results),
         *_breakdown(study, results),
         *_failures(results),
         *_claims(results),
@@ -40,21 +40,25 @@ def _where(results: Results, each: VariantResults) -> str:
     return f" in {each.label}" if len(results.variants) > 1 else ""
 
 
-def _best(study: Study, results: Results) -> list[str]:
-    leaders = {column: _leaders(results, column) for column in (results.ranked_by, *_ALSO)}
-    texts = [f"Least {COLUMNS[key].name.lower()}: {text}" for key, text in leaders.items() if text]
-    if not texts:
+def _best(results: Results) -> list[str]:
+    leaders = _leaders(results, results.ranked_by, with_ties=True)
+    if not leaders:
         return []
     margin = _margin(results.variants[0], results.ranked_by) if len(results.variants) == 1 else ""
-    return [f"{texts[0]}{margin}.", *([f"{'. '.join(texts[1:])}."] if texts[1:] else [])]
+    others = {column: _leaders(results, column) for column in _ALSO if column != results.ranked_by}
+    also = [f"{COLUMNS[column].name.lower()}: {text}" for column, text in others.items() if text]
+    return [
+        f"Least {COLUMNS[results.ranked_by].name.lower()}: {leaders}{margin}.",
+        f"By the means alone, least {'. Least '.join(also)}.",
+    ]
 
 
-def _leaders(results: Results, column: str) -> str:
+def _leaders(results: Results, column: str, *, with_ties: bool = False) -> str:
     """The best scheduler of each variant, and those that the tests do not distinguish from it."""
     variants: dict[str, list[str]] = {}
     for each in results.variants:
         best, *others = each.ranked(column) or [""]
-        tests = {name: each.test(column, name, best) for name in others}
+        tests = {name: each.test(column, name, best) for name in others if with_ties}
         tied = [n for n, t in tests.items() if t and t.verdict == NOT_DISTINGUISHED]
         if best:
             doubt = f" (not distinguished from {listed(map(each.shown, tied))})" if tied else ""

@@ -35,7 +35,7 @@ def sweep(context: Context) -> Drawing | None:
         _lines(panel, context, variants, names, column)
         panel.set_ylabel(COLUMNS[column].header)
         panel.set_xlabel(context.study.experiment.axis or "value")
-        if min(values) > 0 and max(values) / min(values) >= 8:
+        if min(values) > 0 and max(values) / min(values) >= 16:
             log_axis(panel, "x")
             panel.set_xticks(values, [f"{value:g}" for value in values], minor=False)
             panel.minorticks_off()
