@@ -229,8 +229,8 @@ def _sample(distribution: LogNormal | Pareto | Uniform, u: Floats, z: Floats) ->
 
 def _parents(rule: Dependencies, draws: _Draws, task_id: Integers, first: int) -> list[list[int]]:
     """For each task the ids it waits for, sorted, without repeats; [] when nothing waits."""
-    if rule.workflow is not None:
-        parents = workflow_parents(rule.workflow, rule.workflow_tasks)
+    if rule.shape != "random":
+        parents = workflow_parents(rule.shape, rule.workflow_tasks)
         places = (np.arange(first, first + len(task_id)) % rule.workflow_tasks).tolist()
         starts = (task_id - places).tolist()
         return [

@@ -124,17 +124,15 @@ class Mix(SpecModel):
 
 
 class Dependencies(SpecModel):
-    """A random DAG: some tasks wait for a few of the tasks just before them. Or workflows of one
-    shape, one after the other."""
+    """A random DAG: some tasks wait for a few of the tasks just before them. With another shape
+    tasks come as workflows of that shape, one after the other."""
 
     probability: Share = 0
     max_parents: int = Field(default=3, ge=1, le=16)
     window: int = Field(
         default=64, ge=1, le=FARTHEST_PARENT, description="how far back a parent may lie"
     )
-    workflow: Shape | None = Field(
-        default=None, description="shape of the workflows, instead of the random DAG"
-    )
+    shape: Literal["random"] | Shape = "random"
     workflow_tasks: int = Field(
         default=32, ge=FEWEST_TASKS, le=MOST_REMEMBERED, description="tasks of each workflow"
     )
@@ -238,8 +236,9 @@ class Workload(SpecModel):
     @property
     def reach(self) -> int:
         """How many tasks back a parent may be."""
-        workflow = self.dependencies.workflow_tasks if self.dependencies.workflow else 0
-        return max(DEPENDENCY_WINDOW, self.dependencies.window, workflow)
+        rule = self.dependencies
+        workflow = 0 if rule.shape == "random" else rule.workflow_tasks
+        return max(DEPENDENCY_WINDOW, rule.window, workflow)
 
 
 def check_tasks_can_run(workload: Workload, platform: Platform) -> None:

@@ -29,7 +29,7 @@ def test_a_workflow_has_its_tasks_and_one_end(shape: Shape) -> None:
 
 
 def test_a_run_is_one_workflow_after_the_other_in_batches_of_any_size() -> None:
-    rule = {"workflow": "fork_join", "workflow_tasks": 5}
+    rule = {"shape": "fork_join", "workflow_tasks": 5}
     spec = RunSpec.parse({"workload": {"dependencies": rule}})
     complete, _ = generate(spec, Cursor(), 12)
     assert [list(ids) for ids in complete.parents] == [
@@ -41,5 +41,5 @@ def test_a_run_is_one_workflow_after_the_other_in_batches_of_any_size() -> None:
 
 
 def test_parents_of_a_large_workflow_are_remembered() -> None:
-    rule = {"workflow": "fork_join", "workflow_tasks": 1000}
+    rule = {"shape": "fork_join", "workflow_tasks": 1000}
     assert RunSpec.parse({"workload": {"dependencies": rule}}).workload.reach == 1000
