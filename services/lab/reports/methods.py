@@ -22,8 +22,7 @@ MOST_KINDS = 8
 
 def methods(study: Study) -> list[Block]:
     """The paragraphs of methods.txt, with the device types as a table."""
-    experiment = study.experiment
-    spec = experiment.run_spec(next(iter(experiment.variants)), experiment.seeds[0])
+    experiment, spec = study.experiment, study.first_spec
     platform, measured = spec.platform, spec.platform.measured
     kinds = list(measured.kinds if measured else ())
     outside = study.tables["workload"].column("extrapolated").to_pylist()

@@ -99,12 +99,8 @@ def _outcome_note(study: Study, results: Results) -> str:
         if len(study.seeds) > 1
         else "One seed, so no intervals. "
     )
-    spec = study.experiment.run_spec(next(iter(study.experiment.variants)), 1)
-    if AGENT in study.schedulers() and spec.learning.energy_weight:
-        note += (
-            f"{AGENT} is trained for time and energy (energy_weight "
-            f"{spec.learning.energy_weight:g}): judge it by both. "
-        )
+    if AGENT in study.schedulers() and (weight := study.first_spec.learning.energy_weight):
+        note += f"{AGENT} is trained for time and energy (energy_weight {weight:g}): judge both. "
     return f"{note}{CHARGED} Methods says what the columns are."
 
 

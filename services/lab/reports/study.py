@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from services.lab.experiments.declaration import Experiment, ExperimentError, parse
 from services.lab.experiments.tables import ADDED, MEASURES, TABLES
 from shared.domain.schedulers import REFERENCES
-from shared.domain.spec import read_mapping
+from shared.domain.spec import RunSpec, read_mapping
 
 Columns = dict[str, NDArray[Any]]
 
@@ -54,6 +54,12 @@ class Study:
     @cached_property
     def seeds(self) -> list[int]:
         return sorted({row["seed"] for rows in self._outcomes.values() for row in rows})
+
+    @property
+    def first_spec(self) -> RunSpec:
+        """Of the first variant and seed."""
+        variant, seed = next(self.experiment.runs())
+        return self.experiment.run_spec(variant, seed)
 
     @property
     def ranked_by(self) -> str:
