@@ -9,7 +9,6 @@ ORACLE = "oracle"
 CLAIRVOYANT = "clairvoyant"
 FOREST = "hybrid_ml"
 AGENT = "rl_agent"
-CLAIRVOYANT = "clairvoyant"
 
 BUILT_IN = (
     "round_robin",
@@ -30,9 +29,6 @@ BUILT_IN = (
 REFERENCES = (ORACLE, CLAIRVOYANT)
 
 LEARNERS = (FOREST, AGENT)
-
-# Shown beside the others and never ranked: they know what no scheduler can know.
-REFERENCES = (ORACLE, CLAIRVOYANT)
 
 # The scheduler whose results each learner learns from.
 TEACHERS = {FOREST: ORACLE, AGENT: AGENT}
