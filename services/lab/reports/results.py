@@ -66,7 +66,7 @@ class VariantResults:
     value: float | None
     schedulers: dict[str, SchedulerResult]
     pairs: dict[str, list[PairedTest]]  # by figure, all pairs; Holm over those of the figure
-    compared: list[tuple[str, str]]  # the pairs that the experiment asks for
+    asked: list[PairedTest]  # by the measure, of the pairs that the experiment asks for; Holm
     reference: dict[str, ReferenceRow]
     claims: list[Verdict]
 
@@ -106,7 +106,7 @@ def _variant(study: Study, variant: str) -> VariantResults:
         declared.value if declared else None,
         {name: _scheduler(study, variant, name) for name in names},
         pairs,
-        _compared(study, names),
+        corrected(_asked(study, variant, names)),
         compare_with_reference(study, variant),
         judge_claims(study, variant, pairs),
     )
@@ -145,17 +145,21 @@ def _all_pairs(study: Study, variant: str, names: list[str], figure: str) -> lis
     return corrected([test for test in tests if test])
 
 
-def _compared(study: Study, names: list[str]) -> list[tuple[str, str]]:
-    """Those of `compare` with all others; without it everyone with the baseline."""
+def _asked(study: Study, variant: str, names: list[str]) -> list[PairedTest]:
+    """Those of `compare` against all others; without it everyone against the baseline."""
     chosen = [name for name in study.experiment.compare if name in names]
-    if not study.experiment.compare:
-        return [(name, study.experiment.baseline) for name in names]
-    return [
+    pairs = [
         (first, second)
         for i, first in enumerate(chosen)
         for second in names
-        if second not in chosen[:i]
+        if second not in chosen[: i + 1]
     ]
+    if not study.experiment.compare:
+        baseline = study.experiment.baseline
+        pairs = [(name, baseline) for name in names if name != baseline]
+    by_seed = {name: study.by_seed(variant, name, study.ranked_by) for name in names}
+    tests = [paired_test(pair, *(by_seed.get(name, {}) for name in pair)) for pair in pairs]
+    return [test for test in tests if test]
 
 
 def _sweep_tests(study: Study) -> dict[str, dict[str, PairedTest]]:

@@ -57,11 +57,12 @@ def _leaders(results: Results, column: str, *, with_ties: bool = False) -> str:
     """The best scheduler of each variant, and those that the tests do not distinguish from it."""
     variants: dict[str, list[str]] = {}
     for each in results.variants:
-        best, *others = each.ranked(column) or [""]
-        tests = {name: each.test(column, name, best) for name in others if with_ties}
+        best, *behind = each.ranked(column) or [""]
+        tests = {name: each.test(column, name, best) for name in behind if with_ties}
         tied = [n for n, t in tests.items() if t and t.verdict == NOT_DISTINGUISHED]
         if best:
-            doubt = f" (not distinguished from {listed(map(each.shown, tied))})" if tied else ""
+            others = listed(map(each.shown, tied)) if len(tied) < 4 else f"{len(tied)} others"
+            doubt = f" (not distinguished from {others})" if tied else ""
             variants.setdefault(each.shown(best) + doubt, []).append(each.label)
     if len(variants) == 1:
         return next(iter(variants)) + " in every variant" * (len(results.variants) > 1)

@@ -181,12 +181,16 @@ def test_tests_are_corrected_over_all_pairs(tmp_path: Path) -> None:
 
 def test_the_pairs_that_an_experiment_asks_for(tmp_path: Path) -> None:
     chosen = Synthetic(declare(compare=("rl_agent", "greedy")))
-    compared = results_of(tmp_path / "a", chosen)[0].variants[0].compared
+    tests = results_of(tmp_path / "a", chosen)[0].variants[0].asked
+    compared = [(test.first, test.second) for test in tests]
+    assert len(compared) == 5 + 4  # of six schedulers
+    least = min(tests, key=lambda test: test.p or 0.0)
+    assert least.p_adjusted == pytest.approx(min(1.0, 9 * (least.p or 0.0)))
     assert ("rl_agent", "greedy") in compared
     assert ("greedy", "rl_agent") not in compared  # once is enough
     assert ("greedy", "random") in compared
     default, _ = results_of(tmp_path / "b", Synthetic(declare()))
-    assert {second for _, second in default.variants[0].compared} == {"greedy"}
+    assert {test.second for test in default.variants[0].asked} == {"greedy"}
 
 
 def test_an_experiment_is_ranked_by_its_own_measure(tmp_path: Path) -> None:
