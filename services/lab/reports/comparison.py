@@ -142,9 +142,7 @@ def _summary(
     groups: dict[str, list[str]] = {}
     for change in own:
         ratio, verdict = "", change.test.verdict
-        if change.test.identical:
-            verdict = "identical"
-        elif change.test.significant:
+        if change.test.significant:
             verdict, ratio = "changed", f" {with_interval(change.test.ratio)} times"
         groups.setdefault(verdict, []).append(change.name + ratio)
     parts = [f"{group}: {listed(names)}" for group, names in sorted(groups.items())]

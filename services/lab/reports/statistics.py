@@ -18,7 +18,7 @@ CONFIDENCE = 0.95
 SIGNIFICANT = 0.05
 # With fewer seeds hardly any difference can be shown, so its absence means nothing.
 ENOUGH_SEEDS = 3
-NOT_DISTINGUISHED = "not distinguished"
+NOT_DISTINGUISHED, IDENTICAL = "not distinguished", "identical"
 
 # Logarithms of ratios closer than this are rounding, not a difference.
 _SAME = 1e-12
@@ -67,6 +67,8 @@ class PairedTest:
         """Of figures of which less is better."""
         if self.p is None:
             return "–"
+        if self.identical:
+            return IDENTICAL
         if self.significant:
             return f"{self.first if self.ratio.mean < 1 else self.second} is better"
         return "too few seeds" if self.ratio.n < ENOUGH_SEEDS else NOT_DISTINGUISHED

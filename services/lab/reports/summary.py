@@ -10,7 +10,7 @@ from services.lab.reports.claims import FAILS, HOLDS, UNDECIDED
 from services.lab.reports.columns import COLUMNS
 from services.lab.reports.formatting import listed, number, p_value, with_interval
 from services.lab.reports.results import Results, VariantResults
-from services.lab.reports.statistics import ENOUGH_SEEDS, NOT_DISTINGUISHED
+from services.lab.reports.statistics import ENOUGH_SEEDS, IDENTICAL, NOT_DISTINGUISHED
 from services.lab.reports.study import Study
 
 CHARGED = "A failed task is charged its time on the slowest device type that can run it."
@@ -59,7 +59,7 @@ def _leaders(results: Results, column: str, *, with_ties: bool = False) -> str:
     for each in results.variants:
         best, *behind = each.ranked(column) or [""]
         tests = {name: each.test(column, name, best) for name in behind if with_ties}
-        tied = [n for n, t in tests.items() if t and t.verdict == NOT_DISTINGUISHED]
+        tied = [n for n, t in tests.items() if t and t.verdict in (NOT_DISTINGUISHED, IDENTICAL)]
         if best:
             others = listed(map(each.shown, tied)) if len(tied) < 4 else f"{len(tied)} others"
             doubt = f" (not distinguished from {others})" if tied else ""
