@@ -192,7 +192,8 @@ def _kept_with_next(*parts: Any) -> list[Any]:
 
 
 def _longest(column: tuple[str, ...]) -> float:
-    """Letters of the longest cell; a header, which is bold, may break between words."""
+    """Points of the longest cell, up to a third of the page; a header may break between words."""
     header, *cells = column
-    word = 1.4 * max(map(len, header.split()), default=0)
-    return 2.0 + min(max(word, 0, *map(len, cells)), 60)
+    words = [pdfmetrics.stringWidth(word, "DejaVuSans-Bold", 7.2) for word in header.split()]
+    widths = [pdfmetrics.stringWidth(cell, "DejaVuSans", 7.2) for cell in cells]
+    return 8.0 + min(float(max([*words, *widths, 0.0])), float(_WIDTH / 3))

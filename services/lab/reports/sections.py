@@ -24,7 +24,7 @@ from shared.domain.schedulers import AGENT, ORACLE
 # Three tables, each as wide as a page; a figure that no scheduler has is left out.
 _OUTCOMES = (
     ("avg_turnaround", "p95_turnaround", "p99_turnaround", "over_clairvoyant", "avg_slowdown"),
-    ("avg_wait", "total_time", "avg_time", "over_oracle", "regret", "gpu_share"),
+    ("avg_wait", "total_time", "over_oracle", "regret", "gpu_share"),
     ("makespan", "over_bound", "over_critical_path", "total_energy", "energy_with_idle",
      "total_cost"),
 )  # fmt: skip
