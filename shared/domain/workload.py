@@ -24,6 +24,7 @@ from shared.domain.portable_math import exp, log, normal_quantile, power
 from shared.domain.random_numbers import uniform
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import LARGEST, Floats, Integers, Tasks
+from shared.domain.workflow_shapes import workflow_parents
 from shared.domain.workload_presets import PRESETS
 from shared.domain.workload_spec import (
     Bimodal,
@@ -75,7 +76,7 @@ def generate(spec: RunSpec, cursor: Cursor, count: int) -> tuple[Tasks, Cursor]:
         intensity,
         memory,
         arrival,
-        _parents(workload.dependencies, draws, task_id),
+        _parents(workload.dependencies, draws, task_id, first),
         kind,
         divisible=None if workload.divisible else np.zeros(count, np.bool_),
         width=width,
@@ -233,8 +234,15 @@ def _sample(distribution: LogNormal | Pareto | Uniform, u: Floats, z: Floats) ->
             return low + (high - low) * u
 
 
-def _parents(rule: Dependencies, draws: _Draws, task_id: Integers) -> list[list[int]]:
+def _parents(rule: Dependencies, draws: _Draws, task_id: Integers, first: int) -> list[list[int]]:
     """For each task the ids it waits for, sorted, without repeats; [] when nothing waits."""
+    if rule.shape != "random":
+        parents = workflow_parents(rule.shape, rule.workflow_tasks)
+        places = (np.arange(first, first + len(task_id)) % rule.workflow_tasks).tolist()
+        starts = (task_id - places).tolist()
+        return [
+            [start + i for i in parents[place]] for start, place in zip(starts, places, strict=True)
+        ]
     if rule.probability == 0:
         return []
     waits = draws.parent_u < rule.probability

@@ -11,6 +11,7 @@ from shared.domain.measured_times import MeasuredTimes
 from shared.domain.platform import Platform
 from shared.domain.spec_model import NonNegative, Positive, Share, SpecModel
 from shared.domain.tasks import DEPENDENCY_WINDOW, FARTHEST_PARENT, LARGEST
+from shared.domain.workflow_shapes import FEWEST_TASKS, Shape
 from shared.domain.workload_presets import ARRIVAL_RATES, DEFAULT_PRESET, PRESETS
 
 # A task that may have children this many tasks later is in every message of results until then.
@@ -127,12 +128,17 @@ class Mix(SpecModel):
 
 
 class Dependencies(SpecModel):
-    """A random DAG: some tasks wait for a few of the tasks just before them."""
+    """A random DAG: some tasks wait for a few of the tasks just before them. With another shape
+    tasks come as workflows of that shape, one after the other."""
 
     probability: Share = 0
     max_parents: int = Field(default=3, ge=1, le=16)
     window: int = Field(
         default=64, ge=1, le=FARTHEST_PARENT, description="how far back a parent may lie"
+    )
+    shape: Literal["random"] | Shape = "random"
+    workflow_tasks: int = Field(
+        default=32, ge=FEWEST_TASKS, le=MOST_REMEMBERED, description="tasks of each workflow"
     )
 
 
@@ -245,7 +251,9 @@ class Workload(SpecModel):
     @property
     def reach(self) -> int:
         """How many tasks back a parent may be."""
-        return max(DEPENDENCY_WINDOW, self.dependencies.window)
+        rule = self.dependencies
+        workflow = 0 if rule.shape == "random" else rule.workflow_tasks
+        return max(DEPENDENCY_WINDOW, rule.window, workflow)
 
 
 def check_tasks_can_run(workload: Workload, platform: Platform) -> None:

@@ -31,10 +31,11 @@ def summary(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     for name, text in found:
         (folder / name).write_text(text)
     assert all(command in README for command in COMMANDS)
-    options = "--add my_scheduler.py --add my_eft.py --scale my_eft=3 --tasks 2000 --pace max --exit"
+    added = "--add my_scheduler.py --add my_eft.py --scale my_eft=3"
     # A token in the environment must not break it.
     token = {"HYBRID_GATEWAY_TOKEN": "s3cret"}
-    done = hybrid("up", *options.split(), "--json", "--auto-ports", cwd=folder, env=token)
+    options = f"{added} --tasks 2000 --pace max --exit --json".split()
+    done = hybrid("up", *options, "--auto-ports", cwd=folder, env=token)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
 

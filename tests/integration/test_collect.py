@@ -136,6 +136,8 @@ def test_the_bound_is_that_of_the_judged_tasks(result: dict[str, pa.Table]) -> N
     row = row_of(result["outcomes"], "oracle")
     # The last task arrives 39.9 s after the first judged one and needs 0.4 s at least.
     assert row["arrival_bound"] == pytest.approx(40.3)
+    # Each of the 400 judged tasks waits for the one before it, and takes 0.4 s.
+    assert row["critical_path"] == pytest.approx(160)
 
 
 def test_recovery_is_counted_from_the_first_judged_task(result: dict[str, pa.Table]) -> None:

@@ -359,17 +359,27 @@ export interface components {
             left: number;
             runs: number;
         };
-        /** @description A random DAG: some tasks wait for a few of the tasks just before them. */
+        /**
+         * @description A random DAG: some tasks wait for a few of the tasks just before them. With another shape
+         *     tasks come as workflows of that shape, one after the other.
+         */
         Dependencies: {
             /** @default 3 */
             max_parents: number;
             /** @default 0 */
             probability: number;
+            /** @default random */
+            shape: "random" | ("pipeline" | "fork_join" | "montage");
             /**
              * @description how far back a parent may lie
              * @default 64
              */
             window: number;
+            /**
+             * @description tasks of each workflow
+             * @default 32
+             */
+            workflow_tasks: number;
         };
         /** @description Equal devices of a node. Further entries of a type only need its name, count and node. */
         Device: {
@@ -1910,7 +1920,9 @@ export interface components {
              * @default {
              *       "max_parents": 3,
              *       "probability": 0,
-             *       "window": 64
+             *       "shape": "random",
+             *       "window": 64,
+             *       "workflow_tasks": 32
              *     }
              */
             dependencies: components["schemas"]["Dependencies"];

@@ -77,7 +77,7 @@ def run(
 
     Examples: `hybrid experiment run shift`, `hybrid experiment run heavy --seeds 3`,
     `hybrid experiment run heavy --tasks 1000000 --seeds 1 --pace max`,
-    `hybrid experiment run load --platform dgx`,
+    `hybrid experiment run queues --platform dgx`,
     `hybrid experiment run mine.yaml --url http://127.0.0.1:8000`,
     `hybrid experiment run --resume experiments/shift-1116-081502`
     """

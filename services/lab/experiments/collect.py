@@ -6,6 +6,7 @@ ClickHouse aggregates; only the tasks are read in full, to compute the bounds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -14,12 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from services.lab.experiments import tables
+from services.lab.experiments.critical_path import critical_path
 from services.lab.experiments.declaration import Experiment
 from shared.domain.cluster_bound import arrival_bound
 from shared.domain.quantile_sketch import BUCKET_SQL, QuantileSketch
 from shared.domain.schedulers import ORACLE
 from shared.domain.spec import RunSpec
-from shared.domain.tasks import Bools, Floats
+from shared.domain.tasks import Bools, Floats, Tasks
 from shared.domain.times import seconds
 from shared.errors import ArenaError
 from shared.store.client import Store
@@ -74,6 +76,10 @@ TIMES = f"""
 GRAPH = """
     SELECT task_id, dependencies AS parents FROM tasks FINAL
     WHERE run = {run:String} AND task_id >= {first:Int64} ORDER BY task_id LIMIT {most:Int64}
+"""
+PARENTS = """
+    SELECT task_id, dependencies AS parents FROM tasks FINAL
+    WHERE run = {run:String} AND task_id >= {first:Int64} AND notEmpty(dependencies)
 """
 MODELS = """
     SELECT toString(name) AS name, toInt64(version) AS version, shipped, reason, score,
@@ -143,6 +149,7 @@ class _RunReader:
         columns = {
             "makespan": pc.subtract(rows.column("last_finish"), start),
             "arrival_bound": pa.array([bound] * rows.num_rows),
+            "critical_path": pa.array([self._critical_path(tasks)] * rows.num_rows, pa.float64()),
             "p95_turnaround": pa.array(p95),
             "p99_turnaround": pa.array(p99),
             "avg_slowdown": slowdown,
@@ -152,6 +159,13 @@ class _RunReader:
         for name, column in columns.items():
             rows = rows.append_column(name, column)
         return rows
+
+    def _critical_path(self, tasks: Tasks) -> float | None:
+        parents = {row["task_id"]: row["parents"] for row in self._query(PARENTS).to_pylist()}
+        if not parents:
+            return None
+        linked = replace(tasks, parents=[parents.get(i, ()) for i in tasks.task_id.tolist()])
+        return critical_path(linked, self._spec)
 
     @cached_property
     def _turnarounds(self) -> dict[str, QuantileSketch]:

@@ -11,14 +11,18 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from services.lab.experiments.arrival_load import at_load
 from shared.domain.spec import RunSpec, read_mapping
 from shared.domain.validation_messages import explain
 from shared.errors import ArenaError, SpecError
 
 Figure = Literal[
     "total_time", "average_time", "makespan", "cost", "energy", "latency", "boxes", "speedup",
-    "regret", "models", "workload", "graph", "sweep", "reference", "recovery",
+    "regret", "models", "workload", "graph", "sweep", "reference", "recovery", "turnaround",
+    "breakdown",
 ]  # fmt: skip
+Measure = Literal["turnaround", "time", "makespan", "energy", "cost"]
+Load = Annotated[float, Field(gt=0, le=10)]
 
 
 class ExperimentError(ArenaError):
@@ -34,6 +38,7 @@ class Variant(Declared):
 
     label: str = ""
     value: float | None = None
+    load: Load | None = Field(default=None, description="instead of the experiment's")
     spec: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -48,8 +53,9 @@ class Reference(Declared):
 class Claim(Declared):
     """An expectation of one of three kinds; the report judges whether it holds."""
 
+    measure: Measure = Field(default="time", description="of a ratio or an order")
     ratio: tuple[str, str] | None = Field(
-        default=None, description="total time of the first over that of the second"
+        default=None, description="the measure of the first over that of the second"
     )
     at_least: float | None = Field(default=None, gt=0)
     at_most: float | None = Field(default=None, gt=0)
@@ -58,7 +64,7 @@ class Claim(Declared):
     )
     within_tasks: int | None = Field(default=None, ge=0)
     order: tuple[str, ...] | None = Field(
-        default=None, min_length=2, description="by total time, fastest first"
+        default=None, min_length=2, description="by the measure, best first"
     )
 
     @model_validator(mode="after")
@@ -85,6 +91,10 @@ class Experiment(Declared):
     explanation: str = Field(default="", description="background, printed in the report")
     tasks: int = Field(ge=1, description="of every run")
     judge_from: int = Field(default=0, ge=0, description="first task that is judged")
+    measure: Measure = Field(default="turnaround", description="what schedulers are ranked by")
+    load: Load | None = Field(
+        default=None, description="share of the cluster's capacity that arrives: sets arrival_rate"
+    )
     seeds: tuple[int, ...] = Field(default=(1, 2, 3, 4, 5), min_length=1)
     spec: dict[str, Any] = Field(default_factory=dict, description="of every run")
     variants: dict[str, Variant] = Field(default_factory=lambda: {"": Variant()})
@@ -137,8 +147,10 @@ class Experiment(Declared):
         """The spec of one run, checked."""
         data = merged(self.spec, self.variants[variant].spec)
         name = "/".join(filter(None, (self.name, variant, str(seed))))
+        load = self.variants[variant].load or self.load
         try:
-            return RunSpec.parse({**data, "name": name, "tasks": self.tasks, "seed": seed})
+            spec = RunSpec.parse({**data, "name": name, "tasks": self.tasks, "seed": seed})
+            return spec if load is None else at_load(spec, load)
         except SpecError as error:
             raise ValueError(f"spec of {variant or 'every run'}: {error}") from None
 

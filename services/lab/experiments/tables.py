@@ -13,6 +13,15 @@ import pyarrow as pa
 # RECOVERY_RATIO times the Oracle's.
 RECOVERY_RATIO, RECOVERY_WINDOW = 1.1, 50
 
+# The column of the outcomes that each measure ranks schedulers by: the least is the best.
+MEASURES = {
+    "turnaround": "avg_turnaround",
+    "time": "total_time",
+    "makespan": "makespan",
+    "energy": "total_energy",
+    "cost": "total_cost",
+}
+
 _RUN = [("variant", pa.string()), ("seed", pa.int64())]
 _SCHEDULER = [*_RUN, ("scheduler", pa.string())]
 
@@ -36,6 +45,7 @@ OUTCOMES = pa.schema(
         ("total_cost", pa.float64()),  # dollars, by the cost model of the run
         ("makespan", pa.float64()),  # from the first judged arrival to the last finish
         ("arrival_bound", pa.float64()),  # no makespan is below
+        ("critical_path", pa.float64()),  # the longest chain of parents; null without dependencies
         ("gpu_share", pa.float64()),  # mean share of a task that was given to an accelerator
         ("gpu_tasks", pa.int64()),  # tasks with any such share
         ("explored", pa.int64()),
@@ -103,8 +113,8 @@ MODELS = pa.schema(
     ]
 )
 
-# Columns that tables written by versions before 0.3 do not have: they are read as null.
-ADDED = {"avg_slowdown", "energy_with_idle", "fastest", "extrapolated"}
+# Columns that tables of earlier versions do not have: they are read as null.
+ADDED = {"avg_slowdown", "energy_with_idle", "fastest", "extrapolated", "critical_path"}
 
 TABLES: dict[str, pa.Schema] = {
     "outcomes": OUTCOMES,

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from services.lab.experiments.tables import RECOVERY_RATIO
 from services.lab.reports.statistics import Estimate
+from shared.domain.schedulers import REFERENCES
 
 NEAR_ORACLE = f"within {100 * (RECOVERY_RATIO - 1):.0f} % of the Oracle"
 
@@ -55,6 +56,11 @@ def listed(names: Iterable[object]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     texts = [str(name) for name in names]
     return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))
+
+
+def labelled(scheduler: str) -> str:
+    """A scheduler's name in tables and figures."""
+    return f"{scheduler} (reference)" if scheduler in REFERENCES else scheduler
 
 
 def counted(count: int, noun: str) -> str:

@@ -22,8 +22,7 @@ MOST_KINDS = 8
 
 def methods(study: Study) -> list[Block]:
     """The paragraphs of methods.txt, with the device types as a table."""
-    experiment = study.experiment
-    spec = experiment.run_spec(next(iter(experiment.variants)), experiment.seeds[0])
+    experiment, spec = study.experiment, study.first_spec
     platform, measured = spec.platform, spec.platform.measured
     kinds = list(measured.kinds if measured else ())
     outside = study.tables["workload"].column("extrapolated").to_pylist()
@@ -39,6 +38,7 @@ def methods(study: Study) -> list[Block]:
         seeds=study.seeds,
         missing=sorted(set(experiment.seeds) - set(study.seeds)),
         physics=spec.physics,
+        load=experiment.load or any(each.load for each in experiment.variants.values()),
         measured=measured,
         kinds=[*kinds[:MOST_KINDS], *(["more"] if len(kinds) > MOST_KINDS else [])],
         extrapolated=100 * sum(map(bool, outside)) / max(len(outside), 1),
@@ -75,7 +75,11 @@ def provenance(study: Study) -> list[Block]:
     facts = study.provenance
     # Of a remote arena only the client is known.
     whose = "" if facts.get("arena") in (None, "embedded") else " of the client"
-    packages = sorted((facts.get("packages") or {}).items())
+    machine = facts.get("machine") or {}
+    packages = [" ".join(each) for each in sorted((facts.get("packages") or {}).items())]
+    peaks = [
+        f"{each['name']} {number(each['peak_mb'], 4)}" for each in facts.get("processes") or ()
+    ]
     rows = {
         "Command": facts.get("command"),
         "Or, from this folder": "hybrid experiment run FOLDER/experiment.json",
@@ -84,17 +88,24 @@ def provenance(study: Study) -> list[Block]:
         "Version": facts.get("version"),
         "Commit": facts.get("commit"),
         f"Python{whose}": facts.get("python"),
-        f"Packages{whose}": ", ".join(f"{name} {version}" for name, version in packages),
-        f"Machine{whose}": _machine(facts.get("machine") or {}),
+        f"Packages{whose}": ", ".join(packages),
+        f"Machine{whose}": ", ".join(f"{name} {value}" for name, value in machine.items()),
         "Arena": facts.get("arena"),
+        "Peak memory (MB)": ", ".join(peaks),
     }
-    if processes := facts.get("processes"):
-        peaks = [f"{each['name']} {number(each['peak_mb'], 4)} MB" for each in processes]
-        rows["Peak memory"] = ", ".join(peaks)
+    runs = [
+        [
+            study.label(str(run.get("variant", ""))) or "–",
+            *(str(run.get(name, "–")) for name in ("seed", "run")),
+            *(number(run.get(name)) for name in ("seconds", "tasks_per_s")),
+        ]
+        for run in facts.get("runs") or []
+    ]
     (_, first), *others = specs_by_variant(study).items()
     blocks: list[Block] = [
-        Table(["", ""], [[name, str(value or "–")] for name, value in rows.items()], (0, 1)),
-        *_runs(study),
+        Table(["", ""], [[name, str(value)] for name, value in rows.items() if value], (0, 1)),
+        Text("Runs", "heading"),
+        Table(["Variant", "Seed", "Run", "Seconds", "Tasks per second"], runs, (0, 1, 2)),
         Text("Specification", "heading"),
         Text(_yaml(_printable(first)), "code"),
     ]
@@ -149,21 +160,3 @@ def _yaml(value: Any) -> str:
         value, default_flow_style=None, width=90, sort_keys=False, allow_unicode=True
     )
     return text.removesuffix("...\n").strip()
-
-
-def _machine(machine: dict[str, Any]) -> str:
-    units = {"cpu": "", "cores": " cores", "memory_gb": " GB", "system": ""}
-    return ", ".join(f"{machine[key]}{unit}" for key, unit in units.items() if machine.get(key))
-
-
-def _runs(study: Study) -> list[Block]:
-    rows = [
-        [
-            study.label(str(run.get("variant", ""))) or "–",
-            *(str(run.get(name, "–")) for name in ("seed", "run")),
-            *(number(run.get(name)) for name in ("seconds", "tasks_per_s")),
-        ]
-        for run in study.provenance.get("runs") or []
-    ]
-    headers = ["Variant", "Seed", "Run", "Seconds", "Tasks per second"]
-    return [Text("Runs", "heading"), Table(headers, rows, (0, 1, 2))] if rows else []

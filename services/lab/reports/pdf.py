@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
+from textwrap import TextWrapper, shorten
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -18,9 +19,7 @@ from reportlab.pdfbase import pdfmetrics
 from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import (
-    CondPageBreak,
     Image,
-    KeepTogether,
     ListFlowable,
     ListItem,
     Paragraph,
@@ -30,7 +29,7 @@ from reportlab.platypus import (
 )
 from reportlab.platypus import Table as Grid
 
-from services.lab.reports.document import Block, Document, Figure, Section, Table, Text
+from services.lab.reports.document import Block, Document, Figure, Section, Table
 from services.lab.reports.figures.style import FAINT, INK, MUTED
 
 _MARGIN = 16 * mm
@@ -57,8 +56,10 @@ _STYLES = {
     "title": _style("title", 18, fontName="DejaVuSans-Bold", leading=23, spaceAfter=5),
     "question": _style("question", 10, fontName="DejaVuSans-Oblique", spaceAfter=4),
     "byline": _style("byline", 7.5, textColor=_MUTED, spaceAfter=10),
-    "h2": _style("h2", 13, fontName="DejaVuSans-Bold", spaceBefore=14, spaceAfter=6),
-    "heading": _style("heading", 9, fontName="DejaVuSans-Bold", spaceBefore=8, spaceAfter=4),
+    "h2": _style("h2", 13, fontName="DejaVuSans-Bold", spaceBefore=14, spaceAfter=6,
+                 keepWithNext=1),
+    "heading": _style("heading", 9, fontName="DejaVuSans-Bold", spaceBefore=8, spaceAfter=4,
+                      keepWithNext=1),
     "text": _style("text", 8.5, spaceAfter=6),
     "caption": _style("caption", 7.5, textColor=_MUTED, spaceBefore=3, spaceAfter=10),
     "code": _style("code", 7, fontName="DejaVuSansMono", leading=9.4, backColor=_BOX,
@@ -85,65 +86,28 @@ def write_pdf(document: Document, file: Path) -> Path:
     ]
     if document.summary:
         story.append(_summary(document.summary))
-    for section in document.sections:
-        if section.blocks:
-            story += _section(section)
-    paper.build(story, canvasmaker=_numbered(document.title))
+    for section in (section for section in document.sections if section.blocks):
+        story += _section(section)
+    paper.build(story, onFirstPage=_footer, onLaterPages=_footer)
     return file
 
 
 def _section(section: Section) -> list[Any]:
-    """Keeps titles with what follows them, and short blocks on one page."""
-    story: list[Any] = []
-    titles = [_text(section.title, "h2")]
+    """Text before a table or formulas stays with them, as titles stay with what follows."""
+    story: list[Any] = [_text(section.title, "h2")]
     for block, following in zip(section.blocks, [*section.blocks[1:], None], strict=True):
-        # Text before a table or formulas stays with them.
-        introduces = block.kind == "text" and following and following.kind in ("table", "code")
         parts = _render(block)
-        if block.kind == "heading" or (introduces and following and _fits_a_page(following)):
-            titles += parts
-            continue
-        if _fits_a_page(block):
-            story.append(KeepTogether([*titles, *parts]))
-        else:
-            story += [*([CondPageBreak(60 * mm)] if titles else []), *titles, *parts]
-        titles = []
-    return [*story, *titles]
+        if following and block.kind == "text" and following.kind in ("table", "code"):
+            parts = _kept_with_next(*parts)
+        story += parts
+    return story
 
 
-def _fits_a_page(block: Block) -> bool:
-    if isinstance(block, Table):
-        return len(block.rows) <= 14
-    if isinstance(block, Text):
-        return block.kind == "code" and block.text.count("\n") < 20
-    return True
-
-
-def _numbered(title: str) -> type[Canvas]:
-    """A canvas that writes `Page x of y`, which is only known at the end."""
-
-    class Numbered(Canvas):  # type: ignore[misc]
-        def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **options)
-            self._pages: list[dict[str, Any]] = []
-
-        def showPage(self) -> None:
-            self._pages.append(dict(self.__dict__))
-            self._startPage()
-
-        def save(self) -> None:
-            for page in self._pages:
-                self.__dict__.update(page)
-                self.setFont("DejaVuSans", 7)
-                self.setFillColor(_MUTED)
-                shown = title if len(title) < 90 else f"{title[:88]}…"
-                self.drawString(_MARGIN, 11 * mm, _clean(shown))
-                number = f"Page {self._pageNumber} of {len(self._pages)}"
-                self.drawRightString(A4[0] - _MARGIN, 11 * mm, number)
-                super().showPage()
-            super().save()
-
-    return Numbered
+def _footer(canvas: Canvas, paper: SimpleDocTemplate) -> None:
+    canvas.setFont("DejaVuSans", 7)
+    canvas.setFillColor(_MUTED)
+    canvas.drawString(_MARGIN, 11 * mm, shorten(_clean(paper.title), 90, placeholder="…"))
+    canvas.drawRightString(A4[0] - _MARGIN, 11 * mm, f"Page {canvas.getPageNumber()}")
 
 
 def _clean(text: str) -> str:
@@ -176,15 +140,10 @@ def _render(block: Block) -> list[Any]:
     if isinstance(block, Table):
         return _table(block)
     if block.kind == "code":
-        lines = [piece for line in block.text.rstrip().split("\n") for piece in _folded(line)]
+        fold = TextWrapper(112, subsequent_indent="    ", drop_whitespace=False)
+        lines = [piece for line in block.text.rstrip().split("\n") for piece in fold.wrap(line)]
         return [XPreformatted(escape(_clean("\n".join(lines))), _STYLES["code"])]
     return [_text(block.text, block.kind)]
-
-
-def _folded(line: str, width: int = 112) -> list[str]:
-    if len(line) <= width:
-        return [line]
-    return [line[:width], *_folded("    " + line[width:], width)]
 
 
 def _figure(block: Figure) -> list[Any]:
@@ -195,7 +154,7 @@ def _figure(block: Figure) -> list[Any]:
     image.hAlign = "LEFT"
     title = f"<b>Figure {block.number}. {escape(_clean(picture.title))}.</b>"
     caption = Paragraph(f"{title} {escape(_clean(picture.caption))}", _STYLES["caption"])
-    return [Spacer(1, 4), image, caption]
+    return [*_kept_with_next(Spacer(1, 4), image), caption]
 
 
 def _table(block: Table) -> list[Any]:
@@ -221,11 +180,20 @@ def _table(block: Table) -> list[Any]:
         ("TOPPADDING", (0, 0), (-1, -1), 2.5),
         ("BOTTOMPADDING", (0, 0), (-1, -1), 2.5),
     ])  # fmt: skip
-    return [grid, Spacer(1, 6)]
+    # Only a table that is as long as a page is divided.
+    kept = _kept_with_next(Spacer(1, 0)) if len(rows) < 16 else []
+    return [*kept, grid, Spacer(1, 6)]
+
+
+def _kept_with_next(*parts: Any) -> list[Any]:
+    for part in parts:
+        part.keepWithNext = 1
+    return list(parts)
 
 
 def _longest(column: tuple[str, ...]) -> float:
-    """Letters of the longest cell; a header, which is bold, may break between words."""
+    """Points of the longest cell, up to a third of the page; a header may break between words."""
     header, *cells = column
-    word = 1.4 * max(map(len, header.split()), default=0)
-    return 2.0 + min(max(word, *map(len, cells)), 60)
+    words = [pdfmetrics.stringWidth(word, "DejaVuSans-Bold", 7.2) for word in header.split()]
+    widths = [pdfmetrics.stringWidth(cell, "DejaVuSans", 7.2) for cell in cells]
+    return 8.0 + min(float(max([*words, *widths, 0.0])), float(_WIDTH / 3))

@@ -8,7 +8,8 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from services.lab.reports.figures.draw import DPI, draw_all
+from services.lab.reports.document import Document
+from services.lab.reports.figures.draw import DPI, Picture, draw_all
 from services.lab.reports.html import write_html
 from services.lab.reports.pdf import write_pdf
 from services.lab.reports.results import SchedulerResult, compute_results
@@ -28,25 +29,32 @@ def write(folder: Path, *, dpi: int = DPI) -> list[Path]:
     numbers = {
         "experiment": study.experiment.name,
         "title": study.experiment.title,
+        "measure": study.experiment.measure,
         "seeds": study.seeds,
         "tasks": study.experiment.tasks,
         "judged": study.experiment.judged,
         "summary": summary,
         "figures": {picture.name: picture.caption for picture in pictures},
-        **results.to_json(),
+        "variants": {each.variant: each for each in results.variants},
+        "sweep": results.sweep,
+        "breakdown": results.breakdown,
     }
+    written = write_document(document, numbers, pictures, folder, "report")
+    return [*written, *write_csv(study, folder / "data")]
+
+
+def write_document(
+    document: Document, numbers: dict[str, Any], pictures: list[Picture], folder: Path, name: str
+) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    data = folder / f"{name}.json"
+    data.write_text(json.dumps(plain(numbers), indent=1, ensure_ascii=False) + "\n")
     return [
-        write_html(document, folder / "report.html"),
-        write_pdf(document, folder / "report.pdf"),
-        write_json(numbers, folder / "report.json"),
+        write_html(document, folder / f"{name}.html"),
+        write_pdf(document, folder / f"{name}.pdf"),
+        data,
         *(file for picture in pictures for file in (picture.png, picture.svg)),
-        *write_csv(study, folder / "data"),
     ]
-
-
-def write_json(numbers: dict[str, Any], file: Path) -> Path:
-    file.write_text(json.dumps(plain(numbers), indent=1, ensure_ascii=False) + "\n")
-    return file
 
 
 def plain(value: Any) -> Any:

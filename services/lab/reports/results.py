@@ -7,66 +7,39 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
+from services.lab.experiments.tables import MEASURES
 from services.lab.reports.claims import Verdict, judge_claims
+from services.lab.reports.columns import COLUMNS
+from services.lab.reports.formatting import labelled
 from services.lab.reports.reference import ReferenceRow, compare_with_reference
 from services.lab.reports.statistics import (
     Estimate,
     PairedTest,
     corrected,
     estimate,
+    find_test,
     paired_test,
     ratio,
 )
 from services.lab.reports.study import Study
-from shared.domain.schedulers import ORACLE
+from shared.domain.schedulers import CLAIRVOYANT, ORACLE, REFERENCES
 
+# All pairs of schedulers are tested by these.
+TESTED = [*MEASURES.values(), "p95_turnaround", "p99_turnaround"]
+# Tested from one end of a sweep to the other.
+SWEPT = ["avg_turnaround", "total_time", "total_energy", "total_cost"]
 
-@dataclass(frozen=True)
-class Measure:
-    """A figure of a scheduler: a column of the outcomes, or derived from some."""
-
-    name: str
-    unit: str = "s"
-    ranked: bool = False  # all pairs of schedulers are tested by it
-    swept: bool = False  # tested from one end of a sweep to the other
-    derived: bool = False
-    is_ratio: bool = False  # a geometric mean over seeds
-
-    @property
-    def header(self) -> str:
-        return f"{self.name} ({self.unit})" if self.unit else self.name
-
-
-MEASURES = {
-    "total_time": Measure("Total time", ranked=True, swept=True),
-    "avg_time": Measure("Time per task"),
-    "avg_wait": Measure("Mean wait"),
-    "avg_turnaround": Measure("Mean turnaround", ranked=True, swept=True),
-    "p95_turnaround": Measure("p95 turnaround", ranked=True),
-    "p99_turnaround": Measure("p99 turnaround"),
-    "avg_slowdown": Measure("Slowdown", ""),
-    "makespan": Measure("Makespan", ranked=True),
-    "arrival_bound": Measure("Arrival bound"),
-    "total_energy": Measure("Energy", "J", ranked=True, swept=True),
-    "energy_with_idle": Measure("With idle power", "J"),
-    "total_cost": Measure("Cost", "$", ranked=True, swept=True),
-    "gpu_share": Measure("Share on accelerators", ""),
-    "over_oracle": Measure("× Oracle", "", derived=True, is_ratio=True),  # total time
-    "regret": Measure("Regret", derived=True),  # seconds of execution more than the Oracle
-    "speedup": Measure("Speed-up", "", derived=True, is_ratio=True),  # over the baseline
-    "over_bound": Measure("× bound", "", derived=True, is_ratio=True),  # makespan
-}
-RANKED = [column for column, measure in MEASURES.items() if measure.ranked]
-SWEPT = [column for column, measure in MEASURES.items() if measure.swept]
+# A scheduler breaks down where its mean turnaround is so many times that of the lowest load, or
+# its makespan so many times the arrival bound: then work is left over when arrivals end.
+MOST_TURNAROUND, MOST_MAKESPAN = 10.0, 1.1
 
 
 @dataclass(frozen=True)
 class SchedulerResult:
     """One scheduler in one variant, over all seeds."""
 
-    figures: dict[str, Estimate]  # of MEASURES
+    figures: dict[str, Estimate]  # of COLUMNS
     tasks: int  # judged, over all seeds
     failed: int
     recovered_after: list[int | None]  # tasks, by seed
@@ -86,20 +59,20 @@ class SchedulerResult:
 
 @dataclass(frozen=True)
 class VariantResults:
-    """One variant: its schedulers, fastest first, and the tests between them."""
+    """One variant: its schedulers, best first, and the tests between them."""
 
     variant: str
     label: str
     value: float | None
     schedulers: dict[str, SchedulerResult]
     pairs: dict[str, list[PairedTest]]  # by figure, all pairs; Holm over those of the figure
-    compared: list[tuple[str, str]]  # the pairs that the experiment asks for
+    asked: list[PairedTest]  # by the measure, of the pairs that the experiment asks for; Holm
     reference: dict[str, ReferenceRow]
     claims: list[Verdict]
 
     def ranked(self, figure: str) -> list[str]:
-        """All but the Oracle by the mean of a figure, least first."""
-        known = [n for n, result in self.schedulers.items() if n != ORACLE and result[figure]]
+        """All but the references by the mean of a figure, least first."""
+        known = [n for n, each in self.schedulers.items() if n not in REFERENCES and each[figure]]
         return sorted(known, key=lambda name: (self.schedulers[name].mean(figure), name))
 
     def test(self, figure: str, first: str, second: str) -> PairedTest | None:
@@ -107,59 +80,55 @@ class VariantResults:
 
     def shown(self, name: str) -> str:
         """A scheduler's name, and how many of its tasks failed."""
-        return name + self.schedulers[name].failures
+        return labelled(name) + self.schedulers[name].failures
 
 
 @dataclass(frozen=True)
 class Results:
+    ranked_by: str  # a figure
     variants: list[VariantResults]
     sweep: dict[str, dict[str, PairedTest]]  # figure, scheduler: last variant over first
-
-    def to_json(self) -> dict[str, Any]:
-        return {"variants": {each.variant: each for each in self.variants}, "sweep": self.sweep}
+    breakdown: dict[str, float | None]  # scheduler: the least value at which it breaks down
 
 
 def compute_results(study: Study) -> Results:
-    return Results([_variant(study, variant) for variant in study.variants], _sweep_tests(study))
-
-
-def find_test(tests: list[PairedTest], first: str, second: str) -> PairedTest | None:
-    """first over second, in whichever direction it was tested."""
-    for test in tests:
-        if (test.first, test.second) == (first, second):
-            return test
-        if (test.first, test.second) == (second, first):
-            return test.reversed()
-    return None
+    variants = [_variant(study, variant) for variant in study.variants]
+    return Results(study.ranked_by, variants, _sweep_tests(study), _breakdown(study, variants))
 
 
 def _variant(study: Study, variant: str) -> VariantResults:
     names = study.schedulers(variant)
     declared = study.experiment.variants.get(variant)
-    pairs = {figure: _all_pairs(study, variant, names, figure) for figure in RANKED}
+    pairs = {figure: _all_pairs(study, variant, names, figure) for figure in TESTED}
     return VariantResults(
         variant,
         study.label(variant),
         declared.value if declared else None,
         {name: _scheduler(study, variant, name) for name in names},
         pairs,
-        _compared(study, names),
+        corrected(_asked(study, variant, names)),
         compare_with_reference(study, variant),
-        judge_claims(study, variant, lambda *pair: find_test(pairs["total_time"], *pair)),
+        judge_claims(study, variant, pairs),
     )
 
 
 def _scheduler(study: Study, variant: str, name: str) -> SchedulerResult:
-    columns = [column for column, measure in MEASURES.items() if not measure.derived]
-    by_seed = {column: study.by_seed(variant, name, column) for column in columns}
-    time, baseline = by_seed["total_time"], study.experiment.baseline
+    by_seed = {
+        column: study.by_seed(variant, name, column)
+        for column, figure in COLUMNS.items()
+        if not figure.derived
+    }
+    time, makespan = by_seed["total_time"], by_seed["makespan"]
     oracle = study.by_seed(variant, ORACLE, "total_time")
+    ideal = study.by_seed(variant, CLAIRVOYANT, "avg_turnaround")
     figures = {
         **{column: estimate([*values.values()]) for column, values in by_seed.items()},
         "over_oracle": ratio(time, oracle),
+        "over_clairvoyant": ratio(by_seed["avg_turnaround"], ideal),
         "regret": estimate([time[seed] - oracle[seed] for seed in sorted(time.keys() & oracle)]),
-        "speedup": ratio(study.by_seed(variant, baseline, "total_time"), time),
-        "over_bound": ratio(by_seed["makespan"], by_seed["arrival_bound"]),
+        "speedup": ratio(study.by_seed(variant, study.experiment.baseline, "total_time"), time),
+        "over_bound": ratio(makespan, by_seed["arrival_bound"]),
+        "over_critical_path": ratio(makespan, study.by_seed(variant, name, "critical_path")),
     }
     rows = study.rows(variant, name)
     return SchedulerResult(
@@ -176,17 +145,21 @@ def _all_pairs(study: Study, variant: str, names: list[str], figure: str) -> lis
     return corrected([test for test in tests if test])
 
 
-def _compared(study: Study, names: list[str]) -> list[tuple[str, str]]:
-    """Those of `compare` with all others; without it everyone with the baseline."""
+def _asked(study: Study, variant: str, names: list[str]) -> list[PairedTest]:
+    """Those of `compare` against all others; without it everyone against the baseline."""
     chosen = [name for name in study.experiment.compare if name in names]
-    if not study.experiment.compare:
-        return [(name, study.experiment.baseline) for name in names]
-    return [
+    pairs = [
         (first, second)
         for i, first in enumerate(chosen)
         for second in names
-        if second not in chosen[:i]
+        if second not in chosen[: i + 1]
     ]
+    if not study.experiment.compare:
+        baseline = study.experiment.baseline
+        pairs = [(name, baseline) for name in names if name != baseline]
+    by_seed = {name: study.by_seed(variant, name, study.ranked_by) for name in names}
+    tests = [paired_test(pair, *(by_seed.get(name, {}) for name in pair)) for pair in pairs]
+    return [test for test in tests if test]
 
 
 def _sweep_tests(study: Study) -> dict[str, dict[str, PairedTest]]:
@@ -205,3 +178,19 @@ def _sweep_tests(study: Study) -> dict[str, dict[str, PairedTest]]:
     for (figure, name), test in zip(tests, corrected([*tests.values()]), strict=True):
         by_figure.setdefault(figure, {})[name] = test
     return by_figure
+
+
+def _breakdown(study: Study, variants: list[VariantResults]) -> dict[str, float | None]:
+    if "breakdown" not in study.experiment.figures or not study.is_sweep or not variants:
+        return {}
+    return {name: _breaks_down_at(variants, name) for name in study.schedulers()}
+
+
+def _breaks_down_at(variants: list[VariantResults], name: str) -> float | None:
+    known = [(each.value, each.schedulers[name]) for each in variants if name in each.schedulers]
+    least = known[0][1].mean("avg_turnaround")
+    for value, result in known:
+        slow = result.mean("avg_turnaround") > MOST_TURNAROUND * least
+        if slow or result.mean("over_bound") > MOST_MAKESPAN:
+            return value
+    return None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from services.lab.reports.columns import COLUMNS
 from services.lab.reports.document import Block, Document, Figure, Section, Table, Text
 from services.lab.reports.figures.draw import Picture
 from services.lab.reports.formatting import (
     counted,
+    labelled,
     listed,
     number,
     p_value,
@@ -15,24 +15,18 @@ from services.lab.reports.formatting import (
     with_interval,
 )
 from services.lab.reports.methods import methods, provenance
-from services.lab.reports.results import MEASURES, SWEPT, Results, VariantResults
+from services.lab.reports.results import SWEPT, Results, VariantResults
 from services.lab.reports.statistics import estimate
 from services.lab.reports.study import Study
 from services.lab.reports.summary import CHARGED
-from shared.domain.schedulers import ORACLE
+from shared.domain.schedulers import AGENT, ORACLE
 
 # Three tables, each as wide as a page; a figure that no scheduler has is left out.
 _OUTCOMES = (
-    (
-        "avg_turnaround",
-        "p95_turnaround",
-        "p99_turnaround",
-        "avg_slowdown",
-        "makespan",
-        "over_bound",
-    ),
-    ("total_time", "avg_time", "over_oracle", "regret", "gpu_share"),
-    ("total_energy", "energy_with_idle", "total_cost"),
+    ("avg_turnaround", "p95_turnaround", "p99_turnaround", "over_clairvoyant", "avg_slowdown"),
+    ("avg_wait", "total_time", "over_oracle", "regret", "gpu_share"),
+    ("makespan", "over_bound", "over_critical_path", "total_energy", "energy_with_idle",
+     "total_cost"),
 )  # fmt: skip
 
 # Figures that stand in a section of their own, in this order; all others stand together before.
@@ -54,7 +48,6 @@ def make_document(
     sections = [
         Section("Background", [Text(" ".join(each.split())) for each in paragraphs]),
         Section("Outcomes", _outcomes(study, results)),
-        Section("Claims", _claims(results)),
         Section("From one end of the sweep to the other", _sweep(study, results)),
         Section("Figures", own(*(name for name in figures if name not in order))),
         Section("Tests between schedulers", _tests(study, results)),
@@ -65,12 +58,17 @@ def make_document(
         Section("Provenance", provenance(study)),
     ]
     byline = (
-        f"Experiment {experiment.name} · {counted(len(study.seeds), 'seed')} · "
-        f"{counted(experiment.tasks, 'task')} a run, {experiment.judged:,} judged · "
-        f"version {facts.get('version', '–')} · {str(facts.get('finished_at', ''))[:10]}"
+        f"Experiment {experiment.name} · ranked by {_measure(results)} · "
+        f"{counted(len(study.seeds), 'seed')} · {counted(experiment.tasks, 'task')} a run, "
+        f"{experiment.judged:,} judged · version {facts.get('version', '–')} · "
+        f"{str(facts.get('finished_at', ''))[:10]}"
     )
     question = " ".join(experiment.question.split())
     return Document(experiment.title, question, byline, summary, sections)
+
+
+def _measure(results: Results) -> str:
+    return COLUMNS[results.ranked_by].name.lower()
 
 
 def _outcomes(study: Study, results: Results) -> list[Block]:
@@ -79,20 +77,30 @@ def _outcomes(study: Study, results: Results) -> list[Block]:
     for each in results.variants:
         if len(results.variants) > 1:
             blocks.append(Text(each.label, "heading"))
-        tables = [_outcome_table(each, columns) for columns in _OUTCOMES]
+        tables = {columns: _outcome_table(each, columns) for columns in _OUTCOMES}
         if recovers:
-            tables[1].headers.append("Recovered after")
-            for row, result in zip(tables[1].rows, each.schedulers.values(), strict=True):
+            times = tables[_OUTCOMES[1]]
+            times.headers.append("Recovered after")
+            for row, result in zip(times.rows, each.schedulers.values(), strict=True):
                 row.append(_recovered(result.recovered_after))
-        blocks += tables
-    note = "One seed, so no intervals."
-    if len(study.seeds) > 1:
-        note = (
-            f"Means over {len(study.seeds)} seeds ± half the width of their 95 % confidence "
-            "interval; ratios are paired by seed, with the interval in brackets."
-        )
-    note += f" Schedulers are listed by total time. {CHARGED} Methods says what the columns are."
-    return [*blocks, Text(note)]
+        order = sorted(tables, key=lambda columns: results.ranked_by not in columns)
+        blocks += [tables[columns] for columns in (order[:2] if study.is_sweep else order)]
+    return [Text(_outcome_note(study, results)), *blocks]
+
+
+def _outcome_note(study: Study, results: Results) -> str:
+    note = f"Schedulers are listed by {_measure(results)}, references last. "
+    if study.is_sweep:
+        note += "The other figures stand in the figure over the sweep and in report.json. "
+    note += (
+        f"Means over {len(study.seeds)} seeds ± half the width of their 95 % confidence "
+        "interval; ratios are paired by seed, with the interval in brackets. "
+        if len(study.seeds) > 1
+        else "One seed, so no intervals. "
+    )
+    if AGENT in study.schedulers() and (weight := study.first_spec.learning.energy_weight):
+        note += f"{AGENT} is trained for time and energy (energy_weight {weight:g}): judge both. "
+    return f"{note}{CHARGED} Methods says what the columns are."
 
 
 def _outcome_table(each: VariantResults, columns: tuple[str, ...]) -> Table:
@@ -102,14 +110,14 @@ def _outcome_table(each: VariantResults, columns: tuple[str, ...]) -> Table:
         shown = [column for column in shown if column != "energy_with_idle"]
     rows = [
         [
-            name,
+            labelled(name),
             f"{result.failed:,}",
-            *((with_interval if MEASURES[column].is_ratio else plus_minus)(result[column])
+            *((with_interval if COLUMNS[column].is_ratio else plus_minus)(result[column])
               for column in shown),
         ]
         for name, result in each.schedulers.items()
     ]  # fmt: skip
-    return Table(["Scheduler", "Failed", *(MEASURES[column].header for column in shown)], rows)
+    return Table(["Scheduler", "Failed", *(COLUMNS[column].header for column in shown)], rows)
 
 
 def _recovered(by_seed: list[int | None]) -> str:
@@ -121,31 +129,21 @@ def _recovered(by_seed: list[int | None]) -> str:
 
 
 def _by_variant(
-    results: Results,
     note: str,
     headers: list[str],
-    rows: Sequence[tuple[VariantResults, list[str]]],
+    rows: list[tuple[VariantResults, list[str]]],
     text_columns: tuple[int, ...] = (0,),
 ) -> list[Block]:
     """A note and a table, unless it is empty; its first column names the variant, of several."""
     if not rows:
         return []
-    if len(results.variants) < 2:
+    if len({each.variant for each, _ in rows}) < 2:
         return [Text(note), Table(headers, [cells for _, cells in rows], text_columns)]
     labelled = [[each.label, *cells] for each, cells in rows]
-    shifted = (0, *(i + 1 for i in text_columns))
-    return [Text(note), Table(["Variant", *headers], labelled, shifted)]
-
-
-def _claims(results: Results) -> list[Block]:
-    rows = [
-        (each, [judged.claim, judged.measured, judged.verdict])
-        for each in results.variants
-        for judged in each.claims
+    return [
+        Text(note),
+        Table(["Variant", *headers], labelled, (0, *(i + 1 for i in text_columns))),
     ]
-    note = "What was claimed before the runs; the complete 95 % interval decides (see Methods)."
-    headers = ["Claimed beforehand", "Measured", "Verdict"]
-    return _by_variant(results, note, headers, rows, text_columns=(0, 1, 2))
 
 
 def _sweep(study: Study, results: Results) -> list[Block]:
@@ -164,33 +162,31 @@ def _sweep(study: Study, results: Results) -> list[Block]:
     note = (
         f"At {study.experiment.axis or 'value'} = {last.value:g} over {first.value:g}, paired by "
         "seed: ratios with 95 % intervals, and the difference of the share on accelerators. An "
-        "asterisk: significant after Holm over all ratios of this table."
+        "asterisk: significant after Holm over all distinct ratios of this table."
     )
-    headers = [MEASURES[column].name for column in (*SWEPT, "gpu_share")]
+    headers = [COLUMNS[column].name for column in (*SWEPT, "gpu_share")]
     return [Text(note), Table(["Scheduler", *headers], rows)]
 
 
 def _tests(study: Study, results: Results) -> list[Block]:
-    rows = []
-    for each in results.variants:
-        tests = [each.test("total_time", *pair) for pair in each.compared]
-        for test in (test for test in tests if test):
-            slower = "slower" if test.ratio.mean > 1 else "faster"
-            verdict = f"{test.first} is {slower}" if test.significant else "not distinguished"
-            rows.append((each, [
-                each.shown(test.first), each.shown(test.second), with_interval(test.ratio),
-                p_value(test.p_adjusted), "–" if test.p is None else verdict,
-            ]))  # fmt: skip
+    rows = [
+        (each, [
+            each.shown(test.first), each.shown(test.second), with_interval(test.ratio),
+            p_value(test.p_adjusted), test.verdict,
+        ])
+        for each in results.variants
+        for test in each.asked
+    ]  # fmt: skip
     n = len(study.seeds)
     note = (
-        f"Paired t tests on the logarithm of the total time, n = {n} seeds (same seed, same "
-        "tasks), after Holm over all pairs of schedulers; significant below 0.05. report.json has "
-        "every pair, also by turnaround, makespan, energy and cost."
+        f"Paired t tests on the logarithm of the {_measure(results)}, n = {n} seeds (same seed, "
+        "same tasks), after Holm over the distinct tests shown here of a variant; significant "
+        "below 0.05. report.json has all pairs, by every measure, corrected over them all."
         if n > 1
         else "One seed: these are its ratios; there is no test."
     )
-    headers = ["First", "Second", "Time of first / second", "p after Holm", "Verdict"]
-    return _by_variant(results, note, headers, rows, text_columns=(0, 1, 4))
+    ratio = f"{COLUMNS[results.ranked_by].name} of first / second"
+    return _by_variant(note, ["First", "Second", ratio, "p after Holm", "Verdict"], rows, (0, 1, 4))
 
 
 def _reference(study: Study, results: Results) -> list[Block]:
@@ -209,8 +205,9 @@ def _reference(study: Study, results: Results) -> list[Block]:
     headers = ["Scheduler", "Ours (s)", "Reference (s)", "Ours × Oracle", "Reference × Oracle",
                "Our rank", "Reference rank"]  # fmt: skip
     note = " ".join(f"Reference: {reference.source}. {reference.notes}".split())
-    if absent := set(reference.total_time).difference(
-        *(each.reference for each in results.variants)
-    ):
+    absent = set(reference.total_time) - {
+        name for each in results.variants for name in each.reference
+    }
+    if absent:
         note += f" Not in these runs: {listed(sorted(absent))}."
-    return _by_variant(results, note, headers, rows)
+    return _by_variant(note, headers, rows)

@@ -16,6 +16,9 @@ from scipy import stats
 
 CONFIDENCE = 0.95
 SIGNIFICANT = 0.05
+# With fewer seeds hardly any difference can be shown, so its absence means nothing.
+ENOUGH_SEEDS = 3
+NOT_DISTINGUISHED, IDENTICAL = "not distinguished", "identical"
 
 # Logarithms of ratios closer than this are rounding, not a difference.
 _SAME = 1e-12
@@ -59,6 +62,17 @@ class PairedTest:
         ends = (self.ratio.mean, self.ratio.low or 1.0, self.ratio.high or 1.0)
         return all(abs(math.log(end)) < _SAME for end in ends)
 
+    @property
+    def verdict(self) -> str:
+        """Of figures of which less is better."""
+        if self.p is None:
+            return "–"
+        if self.identical:
+            return IDENTICAL
+        if self.significant:
+            return f"{self.first if self.ratio.mean < 1 else self.second} is better"
+        return "too few seeds" if self.ratio.n < ENOUGH_SEEDS else NOT_DISTINGUISHED
+
     def reversed(self) -> PairedTest:
         """`second` over `first`."""
         inverse = self.ratio.transformed(lambda ratio: 1 / ratio)
@@ -96,6 +110,16 @@ def paired_test(
     return PairedTest(*names, effect, _p_value(_log_ratios(first, second)))
 
 
+def find_test(tests: Sequence[PairedTest], first: str, second: str) -> PairedTest | None:
+    """first over second, in whichever direction it was tested."""
+    for test in tests:
+        if (test.first, test.second) == (first, second):
+            return test
+        if (test.first, test.second) == (second, first):
+            return test.reversed()
+    return None
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's step-down correction: keeps the family-wise error rate."""
     order = np.argsort(p_values, kind="stable")
@@ -106,9 +130,17 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def corrected(tests: Sequence[PairedTest]) -> list[PairedTest]:
-    """The family of tests, each with its p after Holm; tests without a p are left out of it."""
-    adjusted = iter(holm([test.p for test in tests if test.p is not None]))
-    return [test if test.p is None else replace(test, p_adjusted=next(adjusted)) for test in tests]
+    """The family of tests, each with its p after Holm. Tests of the same ratios count once, and
+    figures that are the same in every seed are no test."""
+    family = {_ratios(test): test.p for test in tests if test.p is not None and not test.identical}
+    adjusted = dict(zip(family, holm([*family.values()]), strict=True))
+    return [replace(test, p_adjusted=adjusted.get(_ratios(test), test.p)) for test in tests]
+
+
+def _ratios(test: PairedTest) -> tuple[str, ...]:
+    """The same for the same ratios in every seed, up to rounding."""
+    numbers = (test.p, test.ratio.mean, test.ratio.low, test.ratio.high)
+    return tuple(f"{number or 0.0:.9g}" for number in numbers)
 
 
 def _log_ratios(first: Mapping[int, float], second: Mapping[int, float]) -> list[float]:

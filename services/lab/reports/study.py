@@ -14,8 +14,9 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from services.lab.experiments.declaration import Experiment, ExperimentError, parse
-from services.lab.experiments.tables import ADDED, TABLES
-from shared.domain.spec import read_mapping
+from services.lab.experiments.tables import ADDED, MEASURES, TABLES
+from shared.domain.schedulers import REFERENCES
+from shared.domain.spec import RunSpec, read_mapping
 
 Columns = dict[str, NDArray[Any]]
 
@@ -54,13 +55,25 @@ class Study:
     def seeds(self) -> list[int]:
         return sorted({row["seed"] for rows in self._outcomes.values() for row in rows})
 
+    @property
+    def first_spec(self) -> RunSpec:
+        """Of the first variant and seed."""
+        variant, seed = next(self.experiment.runs())
+        return self.experiment.run_spec(variant, seed)
+
+    @property
+    def ranked_by(self) -> str:
+        """The column of the outcomes that the experiment's measure is."""
+        return MEASURES[self.experiment.measure]
+
     def schedulers(self, variant: str | None = None) -> list[str]:
-        """Fastest first, by total time (over all variants when `variant` is None)."""
-        totals: dict[str, list[float]] = {}
+        """Best first, over all variants when `variant` is None; references after all others."""
+        values: dict[str, list[float]] = {}
         for (where, name), rows in self._outcomes.items():
             if variant in (None, where):
-                totals.setdefault(name, []).extend(row["total_time"] or 0.0 for row in rows)
-        return sorted(totals, key=lambda name: (sum(totals[name]) / len(totals[name]), name))
+                values.setdefault(name, []).extend(row[self.ranked_by] or 0.0 for row in rows)
+        means = {name: sum(own) / len(own) for name, own in values.items()}
+        return sorted(means, key=lambda name: (name in REFERENCES, means[name], name))
 
     def label(self, variant: str) -> str:
         known = self.experiment.variants

@@ -6,32 +6,93 @@ correction.
 
 from __future__ import annotations
 
-from itertools import combinations
-
 from services.lab.reports.claims import FAILS, HOLDS, UNDECIDED
+from services.lab.reports.columns import COLUMNS
 from services.lab.reports.formatting import listed, number, p_value, with_interval
-from services.lab.reports.results import MEASURES, Results, VariantResults
+from services.lab.reports.results import Results, VariantResults
+from services.lab.reports.statistics import ENOUGH_SEEDS, IDENTICAL, NOT_DISTINGUISHED
 from services.lab.reports.study import Study
-
-# In the order of the summary: what does not hold must not be overlooked.
-_VERDICTS = (FAILS, UNDECIDED, HOLDS)
 
 CHARGED = "A failed task is charged its time on the slowest device type that can run it."
 
+# Who is best by these stands below who is best by the experiment's measure.
+_ALSO = ("avg_turnaround", "p99_turnaround", "total_time", "makespan", "total_energy", "total_cost")
+
 
 def summarize(study: Study, results: Results) -> list[str]:
-    warning = "One seed only: no intervals, no tests, and any difference may be chance."
     return [
-        *([warning] if len(study.seeds) == 1 else []),
+        *_seeds(len(study.seeds)),
+        *_best(results),
+        *_breakdown(study, results),
         *_failures(results),
         *_claims(results),
-        *_best(results),
-        *(_reference(each, _where(results, each)) for each in results.variants if each.reference),
     ]
+
+
+def _seeds(count: int) -> list[str]:
+    if count == 1:
+        return ["One seed only: no intervals, no tests, and any difference may be chance."]
+    too_few = f"Too few seeds ({count}): who is best by the means may be so by chance."
+    return [too_few] if 1 < count < ENOUGH_SEEDS else []
 
 
 def _where(results: Results, each: VariantResults) -> str:
     return f" in {each.label}" if len(results.variants) > 1 else ""
+
+
+def _best(results: Results) -> list[str]:
+    leaders = _leaders(results, results.ranked_by, with_ties=True)
+    if not leaders:
+        return []
+    margin = _margin(results.variants[0], results.ranked_by) if len(results.variants) == 1 else ""
+    others = {column: _leaders(results, column) for column in _ALSO if column != results.ranked_by}
+    also = [f"{COLUMNS[column].name.lower()}: {text}" for column, text in others.items() if text]
+    return [
+        f"Least {COLUMNS[results.ranked_by].name.lower()}: {leaders}{margin}.",
+        f"By the means alone, least {'. Least '.join(also)}.",
+    ]
+
+
+def _leaders(results: Results, column: str, *, with_ties: bool = False) -> str:
+    """The best scheduler of each variant, and those that the tests do not distinguish from it."""
+    variants: dict[str, list[str]] = {}
+    for each in results.variants:
+        best, *behind = each.ranked(column) or [""]
+        tests = {name: each.test(column, name, best) for name in behind if with_ties}
+        tied = [n for n, t in tests.items() if t and t.verdict in (NOT_DISTINGUISHED, IDENTICAL)]
+        if best:
+            others = listed(map(each.shown, tied)) if len(tied) < 4 else f"{len(tied)} others"
+            doubt = f" (not distinguished from {others})" if tied else ""
+            variants.setdefault(each.shown(best) + doubt, []).append(each.label)
+    if len(variants) == 1:
+        return next(iter(variants)) + " in every variant" * (len(results.variants) > 1)
+    return "; ".join(f"{leader} in {listed(labels)}" for leader, labels in variants.items())
+
+
+def _margin(each: VariantResults, column: str) -> str:
+    """The figure of the best, beside the references, and the next one."""
+    best, *others = each.ranked(column)
+    result = each.schedulers[best]
+    text = f", {with_interval(result[column], COLUMNS[column].unit)}"
+    reference = {"total_time": "over_oracle", "avg_turnaround": "over_clairvoyant"}.get(column, "")
+    if over := result[reference]:
+        text += f", {with_interval(over)} {COLUMNS[reference].name}"
+    if others and (test := each.test(column, others[0], best)):
+        p = f" ({p_value(test.p_adjusted)} after Holm)" if test.p_adjusted is not None else ""
+        text += f". Next: {each.shown(others[0])}, {with_interval(test.ratio)} times as much{p}"
+    return text
+
+
+def _breakdown(study: Study, results: Results) -> list[str]:
+    at: dict[float | None, list[str]] = {}
+    for name, value in results.breakdown.items():
+        at.setdefault(value, []).append(name)
+    axis, last = study.experiment.axis or "value", results.variants[-1:]
+    breaking = [f"{listed(at[value])} at {value:g}" for value in sorted(v for v in at if v)]
+    texts = [f"Breaks down by {axis}: {'; '.join(breaking)}."] if breaking else []
+    if None in at and last:
+        texts.append(f"Does not up to {last[0].value:g}: {listed(at[None])}.")
+    return [" ".join(texts)] if texts else []
 
 
 def _failures(results: Results) -> list[str]:
@@ -46,8 +107,9 @@ def _failures(results: Results) -> list[str]:
 
 
 def _claims(results: Results) -> list[str]:
+    """What does not hold comes first: it must not be overlooked."""
     measured: dict[tuple[str, str], list[str]] = {}
-    for verdict in _VERDICTS:
+    for verdict in (FAILS, UNDECIDED, HOLDS):
         for each in results.variants:
             label = f"{each.label}: " if len(results.variants) > 1 else ""
             for claim in (claim for claim in each.claims if claim.verdict == verdict):
@@ -56,52 +118,3 @@ def _claims(results: Results) -> list[str]:
         f"Claim {verdict}: {claim} ({'; '.join(figures)})."
         for (verdict, claim), figures in measured.items()
     ]
-
-
-def _best(results: Results) -> list[str]:
-    columns = ("total_time", "avg_turnaround", "makespan", "total_energy", "total_cost")
-    leaders = {MEASURES[each].name.lower(): _leaders(results, each) for each in columns}
-    others = [f"Least {name}: {text}." for name, text in list(leaders.items())[1:] if text]
-    if not leaders["total time"]:
-        return []
-    margin = _margin(results.variants[0]) if len(results.variants) == 1 else ""
-    first = f"Least total time, the Oracle left out: {leaders['total time']}{margin}."
-    return [first, " ".join(others)]
-
-
-def _leaders(results: Results, column: str) -> str:
-    """The best scheduler of each variant, and those that the tests do not distinguish from it."""
-    variants: dict[str, list[str]] = {}
-    for each in results.variants:
-        best, *others = each.ranked(column) or [""]
-        tests = {name: each.test(column, name, best) for name in others}
-        tied = [n for n, t in tests.items() if t and t.p is not None and not t.significant]
-        if best:
-            doubt = f" (not distinguished from {listed(map(each.shown, tied))})" if tied else ""
-            variants.setdefault(each.shown(best) + doubt, []).append(each.label)
-    if len(variants) == 1:
-        return next(iter(variants)) + " in every variant" * (len(results.variants) > 1)
-    return "; ".join(f"{leader} in {listed(labels)}" for leader, labels in variants.items())
-
-
-def _margin(each: VariantResults) -> str:
-    best, *others = each.ranked("total_time")
-    result = each.schedulers[best]
-    text = f", {with_interval(result['total_time'], 's')}"
-    if over_oracle := result["over_oracle"]:
-        text += f", {with_interval(over_oracle)} times the Oracle's"
-    if others and (test := each.test("total_time", others[0], best)):
-        p = f" ({p_value(test.p_adjusted)} after Holm)" if test.p_adjusted is not None else ""
-        text += f". Next: {each.shown(others[0])}, {with_interval(test.ratio)} times as long{p}"
-    return text
-
-
-def _reference(each: VariantResults, where: str) -> str:
-    swapped = []
-    for (first, ours), (second, theirs) in combinations(each.reference.items(), 2):
-        if ours.our_rank > theirs.our_rank and ours.theirs < theirs.theirs:
-            test = each.test("total_time", first, second)
-            doubt = "" if test and test.significant else " (not significant)"
-            swapped.append(f"{second} is faster than {first} here{doubt}")
-    order = f"differs: {'; '.join(swapped)}" if swapped else "is the same"
-    return f"The order of the means in the reference and here{where} {order}."

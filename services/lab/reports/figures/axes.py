@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from numpy.typing import NDArray
 
 from services.lab.reports.figures.style import INK, MUTED, WIDTH, Palette
-from services.lab.reports.formatting import number
+from services.lab.reports.formatting import labelled, number
 from services.lab.reports.results import Results, VariantResults
 from services.lab.reports.statistics import Estimate
 from services.lab.reports.study import Study
@@ -127,7 +127,7 @@ def whiskers(estimate: Estimate) -> tuple[float, float]:
 
 def rows_axis(axes: Axes, names: Sequence[str]) -> None:
     """A row for each name, the first on top."""
-    axes.set_yticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), [labelled(name) for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
 
@@ -163,7 +163,9 @@ def ratio_rows(
 
 def scheduler_legend(figure: Figure, palette: Palette, names: Sequence[str]) -> None:
     handles = [
-        Line2D([], [], color=palette.colour(name), marker=palette.marker(name), label=name)
+        Line2D(
+            [], [], color=palette.colour(name), marker=palette.marker(name), label=labelled(name)
+        )
         for name in names
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(names), 5))

@@ -1,4 +1,4 @@
-"""Bars by scheduler: total time, makespan, cost, energy; and the speed-up over the baseline."""
+"""Bars by scheduler: turnaround, time, makespan, cost, energy; and the speed-up."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 from matplotlib.axes import Axes
 
+from services.lab.reports.columns import COLUMNS
 from services.lab.reports.figures.axes import (
     Context,
     Drawing,
@@ -21,7 +22,8 @@ from services.lab.reports.figures.axes import (
 )
 from services.lab.reports.figures.style import INK
 from services.lab.reports.formatting import number
-from services.lab.reports.results import MEASURES, SchedulerResult, VariantResults
+from services.lab.reports.results import SchedulerResult, VariantResults
+from shared.domain.schedulers import REFERENCES
 
 
 def _bars(context: Context, column: str, title: str, caption: str) -> Drawing | None:
@@ -31,7 +33,7 @@ def _bars(context: Context, column: str, title: str, caption: str) -> Drawing | 
     plot, axes = panels(len(variants), 0.55 + 0.19 * len(order), share_y=True)
     for panel, each in zip(axes, variants, strict=True):
         _rows(panel, context, order, each, column)
-        panel.set_xlabel(MEASURES[column].header)
+        panel.set_xlabel(COLUMNS[column].header)
         if len(variants) > 1:
             panel.set_title(each.label)
         if column == "makespan":
@@ -42,6 +44,10 @@ def _bars(context: Context, column: str, title: str, caption: str) -> Drawing | 
     return Drawing(plot, title, f"{caption} {context.interval_note}{context.left_out}")
 
 
+turnaround = partial(
+    _bars, column="avg_turnaround", title="Mean turnaround",
+    caption="From a task's arrival to its finish, waiting included; shorter is better.",
+)  # fmt: skip
 total_time = partial(
     _bars, column="total_time", title="Total execution time",
     caption="Sum of the execution times of the judged tasks, waiting not included; shorter is "
@@ -79,9 +85,11 @@ def _rows(
         below, above = whiskers(value)
         if logarithmic:
             below = min(below, value.mean * 0.9)
-            axes.plot(value.mean, y, context.palette.marker(name), color=colour, markersize=5)
+            axes.plot(value.mean, y, context.palette.marker(name), color=colour, markersize=5,
+                      markerfacecolor="none" if name in REFERENCES else colour)  # fmt: skip
         else:
-            axes.barh(y, value.mean, height=0.66, color=colour)
+            fill = "none" if name in REFERENCES else colour
+            axes.barh(y, value.mean, height=0.66, facecolor=fill, edgecolor=colour)
         if above:
             axes.errorbar(
                 value.mean, y, xerr=[[below], [above]], color=INK, linewidth=0.9, capsize=2

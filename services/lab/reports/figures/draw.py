@@ -14,6 +14,7 @@ import matplotlib
 from services.lab.reports.figures import (
     bars,
     beside_reference,
+    breakdown,
     dependency_graph,
     distributions,
     models,
@@ -27,6 +28,7 @@ from services.lab.reports.results import Results
 from services.lab.reports.study import Study
 
 FIGURES: dict[str, Callable[[Context], Drawing | None]] = {
+    "turnaround": bars.turnaround,
     "total_time": bars.total_time,
     "average_time": bars.average_time,
     "makespan": bars.makespan,
@@ -42,6 +44,7 @@ FIGURES: dict[str, Callable[[Context], Drawing | None]] = {
     "sweep": sweep.sweep,
     "reference": beside_reference.beside_reference,
     "recovery": over_time.recovery,
+    "breakdown": breakdown.breakdown,
 }
 
 # Pixels per inch on paper.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from shared.domain.schedulers import AGENT, FOREST, ORACLE
+from shared.domain.schedulers import AGENT, CLAIRVOYANT, FOREST, ORACLE
 
 INK = "#23272f"
 FAINT = "#d5d9e0"
@@ -26,8 +26,12 @@ _KNOWN = {
     "cpu_only": ("#8c6d46", "P"),
     "gpu_only": ("#56b4e9", "X"),
     "frozen_forest": ("#882255", "h"),
+    "least_loaded": ("#44aa99", "<"),
+    "eft": ("#117733", "8"),
+    "heft": ("#6a51a3", "p"),
+    CLAIRVOYANT: ("#23272f", "d"),
 }  # fmt: skip
-_MORE = [("#44aa99", "<"), ("#999933", ">"), ("#6a51a3", "p"), ("#b15928", "d"), ("#117733", "8")]
+_MORE = [("#999933", ">"), ("#b15928", "H"), ("#332288", "1"), ("#aa4499", "2"), ("#661100", "3")]
 
 RC: dict[Any, Any] = {
     "font.family": "DejaVu Sans",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 
+from services.lab.reports.columns import COLUMNS
 from services.lab.reports.figures.axes import (
     Context,
     Drawing,
@@ -14,10 +15,11 @@ from services.lab.reports.figures.axes import (
     whiskers,
     wide,
 )
-from services.lab.reports.results import MEASURES, VariantResults
+from services.lab.reports.results import VariantResults
 
+# After the figure that the experiment is ranked by.
 _PANELS = (
-    "total_time", "total_energy", "avg_wait", "p95_turnaround", "total_cost", "gpu_share",
+    "avg_turnaround", "p99_turnaround", "avg_slowdown", "total_time", "total_energy", "gpu_share",
 )  # fmt: skip
 
 
@@ -26,13 +28,14 @@ def sweep(context: Context) -> Drawing | None:
     if not context.study.is_sweep or len(variants) < 2:
         return None
     names = context.study.schedulers()
-    plot, axes = panels(len(_PANELS), 1.95, columns=2)
+    columns = list(dict.fromkeys((context.results.ranked_by, *_PANELS)))[: len(_PANELS)]
+    plot, axes = panels(len(columns), 1.95, columns=2)
     values = [each.value or 0.0 for each in variants]
-    for panel, column in zip(axes, _PANELS, strict=True):
+    for panel, column in zip(axes, columns, strict=True):
         _lines(panel, context, variants, names, column)
-        panel.set_ylabel(MEASURES[column].header)
+        panel.set_ylabel(COLUMNS[column].header)
         panel.set_xlabel(context.study.experiment.axis or "value")
-        if min(values) > 0 and max(values) / min(values) >= 8:
+        if min(values) > 0 and max(values) / min(values) >= 16:
             log_axis(panel, "x")
             panel.set_xticks(values, [f"{value:g}" for value in values], minor=False)
             panel.minorticks_off()

@@ -25,7 +25,8 @@ from shared.domain.times import seconds
 
 ALL_FIGURES = (
     "total_time", "average_time", "makespan", "cost", "energy", "latency", "boxes", "speedup",
-    "regret", "models", "workload", "graph", "sweep", "reference", "recovery",
+    "regret", "models", "workload", "graph", "sweep", "reference", "recovery", "turnaround",
+    "breakdown",
 )  # fmt: skip
 
 SIX = {
@@ -172,6 +173,7 @@ class Synthetic:
             "total_cost": 1e-4 * time,
             "makespan": bound * (1.2 + 0.3 * factor),
             "arrival_bound": bound,
+            "critical_path": bound / 2 if self.with_parents else None,
             "gpu_share": min(1.0, 0.6 / factor),
             "gpu_tasks": self.judged // 2,
             "explored": 0,

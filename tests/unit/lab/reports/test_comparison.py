@@ -17,7 +17,9 @@ FEW = {"oracle": 1.0, "greedy": 1.4, "rl_agent": 1.6}
 
 
 def folder_of(path: Path, factors: dict[str, float], noise: float = 0.01, **changes: Any) -> Path:
-    return Synthetic(declare(**changes), factors, noise=noise, sample=10, stretches=10).write(path)
+    return Synthetic(
+        declare(measure="time", **changes), factors, noise=noise, sample=10, stretches=10
+    ).write(path)
 
 
 def compared(tmp_path: Path, *folders: Path) -> dict[str, Any]:
@@ -33,9 +35,9 @@ def test_the_same_twice_is_the_same(tmp_path: Path) -> None:
     numbers = compared(tmp_path, folder_of(tmp_path / "a", FEW), folder_of(tmp_path / "b", FEW))
     assert numbers["summary"] == [
         "B has the same settings, version and machine as A.",
-        "Total time of B over A, identical: oracle, greedy and rl_agent.",
+        "Total time of B over A, identical: greedy, rl_agent and oracle.",
     ]
-    assert numbers["settings"] == {"A": [], "B": []}
+    assert numbers["settings"] == {"B": []}
 
 
 def test_a_difference_is_measured_and_the_setting_named(tmp_path: Path) -> None:
@@ -46,7 +48,7 @@ def test_a_difference_is_measured_and_the_setting_named(tmp_path: Path) -> None:
     # 1.2 over 1.6, with the same noise in both.
     assert "changed: rl_agent 0.750 [0.750, 0.750] times" in numbers["summary"][1]
     assert numbers["settings"]["B"] == [["cluster.gpus", 4, 2]]
-    assert "cluster.gpus (4 → 2)" in numbers["summary"][0]
+    assert "1 setting" in numbers["summary"][0]
     change = next(c for c in numbers["changes"] if c["scheduler"] == "rl_agent")
     assert change["ratio"]["mean"] == pytest.approx(0.75)
     assert change["significant"]

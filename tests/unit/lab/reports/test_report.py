@@ -108,7 +108,9 @@ def test_write_returns_the_files(written: tuple[Path, list[Path]]) -> None:
     assert {"report.html", "report.pdf", "report.json"} <= names
     assert {f"data/{table}.csv" for table in TABLES} <= names
     drawn = {f"figures/{name}.{end}" for name in ALL_FIGURES for end in ("png", "svg")}
-    assert drawn - names == {"figures/sweep.png", "figures/sweep.svg"}
+    assert drawn - names == {
+        f"figures/{name}.{end}" for name in ("sweep", "breakdown") for end in ("png", "svg")
+    }
 
 
 def test_no_figure_is_blank(written: tuple[Path, list[Path]]) -> None:
@@ -131,7 +133,7 @@ def test_the_page_loads_nothing(written: tuple[Path, list[Path]]) -> None:
     assert "https://" not in source
     assert "@import" not in source
     assert "script" not in page.tags
-    assert page.tags.count("svg") == len(ALL_FIGURES) - 1
+    assert page.tags.count("svg") == len(ALL_FIGURES) - 2
     assert len(page.ids) == len(set(page.ids))
     assert {ref[1:] for ref in page.refers if ref.startswith("#")} <= set(page.ids)
 
@@ -141,10 +143,10 @@ def test_html_and_pdf_have_the_same_text(written: tuple[Path, list[Path]]) -> No
     text = " ".join(" ".join(page_of(folder / "report.html").texts).split())
     pages, printed = text_of(folder / "report.pdf")
     assert 5 <= pages <= 16
-    assert f"Page {pages} of {pages}" in printed
+    assert f"Page {pages} " in printed
     squeezed = re.sub(r"\s", "", printed)
     numbers = json.loads((folder / "report.json").read_text())
-    assert 3 <= len(numbers["summary"]) <= 6
+    assert 2 <= len(numbers["summary"]) <= 6
     for sentence in numbers["summary"]:
         assert sentence in text
         assert re.sub(r"\s", "", sentence) in squeezed
@@ -227,7 +229,7 @@ def test_one_seed_without_oracle_models_or_baseline(tmp_path: Path) -> None:
     drawn = {file.stem for file in report.write(folder, dpi=DPI) if file.suffix == ".svg"}
     missing = set(ALL_FIGURES) - drawn
     assert missing == {
-        "speedup", "regret", "models", "graph", "sweep", "reference", "recovery",
+        "speedup", "regret", "models", "graph", "sweep", "reference", "recovery", "breakdown",
     }  # fmt: skip
     text = " ".join(page_of(folder / "report.html").texts)
     assert "One seed" in text
@@ -242,7 +244,9 @@ def test_empty_tables_and_a_bare_provenance_make_a_report(tmp_path: Path) -> Non
         (folder / "data" / f"{name}.parquet").unlink()
     (folder / "provenance.json").write_text("{}")
     drawn = {file.stem for file in report.write(folder, dpi=DPI) if file.suffix == ".svg"}
-    assert drawn == {"total_time", "average_time", "makespan", "cost", "energy", "speedup"}
+    assert drawn == {
+        "turnaround", "total_time", "average_time", "makespan", "cost", "energy", "speedup",
+    }  # fmt: skip
     page_of(folder / "report.html")
 
 

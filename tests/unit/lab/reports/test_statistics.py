@@ -126,3 +126,30 @@ def test_correction_is_over_those_that_have_a_p() -> None:
     assert corrected(tests)[0].significant
     third = PairedTest("a", "e", one, 0.9)
     assert not corrected([*tests, third])[0].significant
+
+
+def run_test(
+    names: tuple[str, str], first: dict[int, float], second: dict[int, float]
+) -> PairedTest:
+    test = paired_test(names, first, second)
+    assert test is not None
+    return test
+
+
+def test_the_same_test_counts_once_and_figures_that_never_differ_are_none() -> None:
+    ones = seeds(1, 1, 1)
+    twice = run_test(("a", "b"), seeds(2.0, 2.1, 2.3), ones)
+    again = run_test(("c", "b"), seeds(2.0, 2.1, 2.3), ones)
+    other = run_test(("d", "b"), seeds(1.0, 1.2, 0.7), ones)
+    same = run_test(("e", "b"), ones, ones)
+    adjusted = [test.p_adjusted for test in corrected([twice, again, other, same])]
+    # Two distinct tests: the smaller p is doubled, the larger one stays.
+    assert twice.p is not None
+    assert adjusted == pytest.approx([2 * twice.p, 2 * twice.p, other.p, 1.0])
+
+
+def test_two_seeds_are_too_few_to_miss_a_difference() -> None:
+    assert run_test(("a", "b"), seeds(1, 3), seeds(1, 1)).verdict == "too few seeds"
+    three = run_test(("a", "b"), seeds(1, 3, 0.5), seeds(1, 1, 1))
+    assert three.verdict == "not distinguished"
+    assert run_test(("a", "b"), seeds(2, 4), seeds(1, 2)).verdict == "b is better"
