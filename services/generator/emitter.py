@@ -58,10 +58,11 @@ class Emitter:
             if await self._back_pressure.free_batches(self._record) == 0:
                 await asyncio.sleep(tick)
                 continue
-            count = int(min(pacer.due(time.monotonic()), self._remaining()))
-            if count == 0:
+            due = pacer.due(time.monotonic())
+            if due == 0:
                 await asyncio.sleep(pacer.wait(time.monotonic(), tick))
                 continue
+            count = int(min(self._undivided(due), self._remaining()))
             try:
                 await self._send(count)
                 pacer.sent(count)
@@ -113,6 +114,14 @@ class Emitter:
             self._position = await load_position(self._bus, self._record.run)
             if self._position.sequence == before:
                 return
+
+    def _undivided(self, count: int) -> int:
+        """So many tasks, or some more: those of a workflow stay in one batch."""
+        workflow = self._record.spec.workload.dependencies.workflow
+        if workflow is None:
+            return count
+        end = self._position.cursor.generated + count
+        return count + -end % workflow
 
     def _remaining(self) -> float:
         total = self._record.spec.tasks

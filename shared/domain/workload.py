@@ -66,9 +66,8 @@ def generate(spec: RunSpec, cursor: Cursor, count: int) -> tuple[Tasks, Cursor]:
     else:
         kind, size, memory, width = _measured(spec, spec.platform.measured, draws, first)
         intensity = np.full(count, MEASURED_INTENSITY)
-    arrival, operational = arrival_times(
-        workload, draws.gap, first, cursor.clock, cursor.operational
-    )
+    gap = _gaps(workload.dependencies, draws.gap, first)
+    arrival, operational = arrival_times(workload, gap, first, cursor.clock, cursor.operational)
     task_id = np.arange(cursor.next_task, cursor.next_task + count, dtype=np.int64)
     tasks = Tasks(
         task_id,
@@ -90,6 +89,14 @@ def generate(spec: RunSpec, cursor: Cursor, count: int) -> tuple[Tasks, Cursor]:
         operational=operational,
     )
     return tasks, after
+
+
+def _gaps(rule: Dependencies, gap: Floats, first: int) -> Floats:
+    """The tasks of a workflow arrive together, and workflows as far apart as their tasks would."""
+    if rule.workflow is None:
+        return gap
+    begins = np.arange(first, first + len(gap)) % rule.workflow == 0
+    return np.where(begins, gap * rule.workflow, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ class Mix(SpecModel):
 
 class Dependencies(SpecModel):
     """A random DAG: some tasks wait for a few of the tasks just before them. With another shape
-    tasks come as workflows of that shape, one after the other."""
+    tasks come as workflows of that shape, all tasks of a workflow at the same moment."""
 
     probability: Share = 0
     max_parents: int = Field(default=3, ge=1, le=16)
@@ -140,6 +140,11 @@ class Dependencies(SpecModel):
     workflow_tasks: int = Field(
         default=32, ge=FEWEST_TASKS, le=MOST_REMEMBERED, description="tasks of each workflow"
     )
+
+    @property
+    def workflow(self) -> int | None:
+        """Tasks of each workflow; None: there are no workflows."""
+        return None if self.shape == "random" else self.workflow_tasks
 
 
 class Drift(SpecModel):
@@ -252,7 +257,7 @@ class Workload(SpecModel):
     def reach(self) -> int:
         """How many tasks back a parent may be."""
         rule = self.dependencies
-        workflow = 0 if rule.shape == "random" else rule.workflow_tasks
+        workflow = rule.workflow or 0
         return max(DEPENDENCY_WINDOW, rule.window, workflow)
 
 

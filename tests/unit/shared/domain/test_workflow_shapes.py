@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from shared.domain.spec import RunSpec
@@ -43,3 +44,14 @@ def test_a_run_is_one_workflow_after_the_other_in_batches_of_any_size() -> None:
 def test_parents_of_a_large_workflow_are_remembered() -> None:
     rule = {"shape": "fork_join", "workflow_tasks": 1000}
     assert RunSpec.parse({"workload": {"dependencies": rule}}).workload.reach == 1000
+
+
+def test_the_tasks_of_a_workflow_arrive_together_at_the_rate_of_single_tasks() -> None:
+    rule = {"shape": "pipeline", "workflow_tasks": 8}
+    spec = RunSpec.parse({"workload": {"arrival_rate": 10, "dependencies": rule}})
+    tasks, _ = generate(spec, Cursor(), 16_000)
+    arrival = tasks.arrival_time.reshape(-1, 8)
+    assert (arrival == arrival[:, :1]).all()
+    assert (np.diff(arrival[:, 0]) > 0).all()
+    # 2,000 exponential gaps of 0.8 s: their sum is within 10 % of 1,600 s.
+    assert arrival[-1, 0] == pytest.approx(1600, rel=0.1)
