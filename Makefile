@@ -141,6 +141,10 @@ bench: setup ## Measure throughput, latency, memory and start; prints JSON (ARGS
 bench-stages: setup ## Measure what one run cannot spread over processes: generator, virtual cluster, stream; prints JSON
 	@$(BIN)/python -m tests.bench.stages $(ARGS)
 
+.PHONY: bench-policies
+bench-policies: setup ## Measure policies that see their cluster: cost, throughput, replicas, takeover; prints JSON
+	@$(BIN)/python -m tests.bench.policies $(ARGS)
+
 .PHONY: bench-learning
 bench-learning: setup ## Measure what the learners reach over five seeds (ten minutes); prints JSON
 	@$(BIN)/python -m tests.bench.learning $(ARGS)
