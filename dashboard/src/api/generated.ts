@@ -361,7 +361,7 @@ export interface components {
         };
         /**
          * @description A random DAG: some tasks wait for a few of the tasks just before them. With another shape
-         *     tasks come as workflows of that shape, one after the other.
+         *     tasks come as workflows of that shape, all tasks of a workflow at the same moment.
          */
         Dependencies: {
             /** @default 3 */
