@@ -130,7 +130,7 @@ def test_a_spec_with_devices_of_its_own_contradicts_a_platform(tmp_path: Path) -
     assert spec_from(file, None, None, None, None, platform="dgx")["cluster"]["devices"]
 
 
-@pytest.mark.parametrize("command", ["run start", "up", "experiment run load"])
+@pytest.mark.parametrize("command", ["run start", "up", "experiment run queues"])
 def test_wherever_a_run_starts_a_platform_can_be_given(command: str) -> None:
     assert "no platform 'dgxx'" in failed(*command.split(), "--platform", "dgxx")
     both = failed(*command.split(), "--platform", "dgx", "--cluster", "machine.json")
