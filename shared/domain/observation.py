@@ -66,6 +66,9 @@ class Observation:
         parts = self.parts.get(device)
         if parts is None:
             return None
+        if len(parts) == 1 and parts[0][1] <= now:
+            self._make_idle(device, parts[0][1])
+            return None
         ended = 0
         while ended < len(parts) and parts[ended][1] <= now:
             ended += 1
@@ -81,8 +84,10 @@ class Observation:
 
     def _make_idle(self, device: int, since: float) -> None:
         del self.parts[device]
-        self.late.pop(device, None)
-        self.expected.gaps.pop(device, None)
+        if self.late:
+            self.late.pop(device, None)
+        if self.expected.gaps:
+            self.expected.gaps.pop(device, None)
         self.expected.free[device] = since
 
     def delay(self, device: int, now: float) -> float:

@@ -170,7 +170,9 @@ async def test_schedulers_presets_schema_and_config(arena: Arena, http: httpx.As
     body = {row["name"]: row["deployed"] for row in await get(http, "/api/schedulers")}
     assert body == {"greedy": 2, "oracle": 1}
     presets = {row["name"]: row["description"] for row in await get(http, "/api/presets")}
-    assert presets["readme"] == "sizes 500 to 1500; intensity 0.1 to 0.9; memory 50 to 150 MB; 4 tasks/s"
+    assert presets["readme"] == (
+        "sizes 500 to 1500; intensity 0.1 to 0.9; memory 50 to 150 MB; 4 tasks/s"
+    )
     assert set(presets) == {"hpc", "documented", "readme", "gpu_friendly", "cpu_friendly"}
     platforms = {row["name"]: row for row in await get(http, "/api/platforms")}
     assert set(platforms) == {"seeds", "workstation", "dgx", "rack"}
