@@ -232,26 +232,28 @@ def decision_rows(
         "explored": np.zeros(count, np.bool_) if explored is None else explored,
         "probability": np.ones(count) if probability is None else probability,
         "expected_time": np.zeros(count) if expected is None else expected,
-        "turn": _turns(decisions.order, count),
+        "turn": _turns(decisions.order, tasks.task_id),
     }
     return _rows("decisions", values, task_rows)
 
 
-def _turns(order: Integers | None, count: int) -> Integers:
-    turns = np.full(count, -1)
+def _turns(order: Integers | None, task_id: Integers) -> Integers:
+    turns = np.full(len(task_id), -1)
     if order is not None:
-        turns[order] = np.arange(count)
+        turns[order] = np.where(task_id[order] == task_id, -1, task_id)
     return turns
 
 
 def order_of(decision_rows: pa.RecordBatch) -> Integers | None:
     """The row numbers in the order in which the scheduler wants them served; None: by id."""
     turns = column(decision_rows, "turn")
-    if turns[0] < 0:
+    if (turns < 0).all():
         return None
-    order: Integers = np.argsort(turns, kind="stable")
-    if not np.array_equal(turns[order], np.arange(len(turns))):
-        raise Unreadable("turn is not each number from 0 once")
+    task_id = column(decision_rows, "task_id")
+    places = np.where(turns < 0, task_id, turns)
+    order: Integers = np.argsort(places, kind="stable")
+    if not np.array_equal(places[order], task_id):
+        raise Unreadable("turn does not name each task of the batch once")
     return order
 
 

@@ -103,8 +103,8 @@ DECISION = (
     ),
     Column(
         "turn",
-        pa.int32(),
-        "its place among the tasks of its batch, where they were not served by id; else -1",
+        INT,
+        "the task in whose place it was served; -1: in its own, by id",
         since=OBSERVED,
         default=-1,
     ),

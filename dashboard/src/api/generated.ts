@@ -310,7 +310,7 @@ export interface components {
             task_id: number;
             /** @description execution time, seconds */
             time: number;
-            /** @description its place among the tasks of its batch, where they were not served by id; else -1 */
+            /** @description the task in whose place it was served; -1: in its own, by id */
             turn: number;
             /** @description arrival to finish, seconds */
             turnaround: number;
@@ -570,7 +570,7 @@ export interface components {
             task_id: number;
             /** @description execution time, seconds */
             time: number;
-            /** @description its place among the tasks of its batch, where they were not served by id; else -1 */
+            /** @description the task in whose place it was served; -1: in its own, by id */
             turn: number;
             /** @description arrival to finish, seconds */
             turnaround: number;
@@ -1241,7 +1241,7 @@ export interface components {
             task_id: number;
             /** @description execution time, seconds */
             time: number;
-            /** @description its place among the tasks of its batch, where they were not served by id; else -1 */
+            /** @description the task in whose place it was served; -1: in its own, by id */
             turn: number;
             /** @description arrival to finish, seconds */
             turnaround: number;

@@ -75,7 +75,7 @@ def test_heft_places_the_longest_path_first() -> None:
     assert max(results("eft", machine([1, 1]), tasks)["finish"]) == pytest.approx(9)
     found = results("heft", machine([1, 1]), tasks)
     assert max(found["finish"]) == pytest.approx(6)
-    assert found["turn"] == [1, 2, 0, 3]
+    assert found["turn"] == [1, 2, 0, -1]
 
 
 def test_without_dependencies_heft_is_eft() -> None:

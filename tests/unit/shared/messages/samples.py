@@ -33,7 +33,7 @@ DECISION_COLUMNS: dict[str, list[Any]] = {
     "explored": [False, True, False],
     "probability": [1.0, 0.05, 1.0],
     "expected_time": [0.5, 0.0, 2.5],
-    "turn": [1, 0, 2],
+    "turn": [301, 300, -1],
 }
 RESULT_COLUMNS: dict[str, list[Any]] = {
     name: [0.5, 1.5, 2.5] for name in [column.name for column in RESULT]
