@@ -42,16 +42,16 @@ class ClusterTracker:
         # When each device has done what it was given, and how much of that is behind its first
         # part, which may be late.
         self._end, self._behind_first = np.array(self._assumed.free), np.zeros(len(self.platform))
-        self._events = [(parts[0][1], device) for device, parts in observation.parts.items()]
-        heapify(self._events)
-        for device in observation.parts:
-            self._refresh(device)
-        # Whether some part may end at another time than expected.
-        self._may_be_late = any(observation.late.values()) or any(
-            part[0] != part[1] for parts in observation.parts.values() for part in parts
-        )
         self.now = self.ready = self._real_ready = cluster.clock
         self._row = -1
+        self._now = np.zeros(1)  # numpy is faster with an array than with a number
+        # While every part ends when it should, nobody has to be told.
+        self._watching = False
+        self._ends: list[tuple[float, int]] = []  # of the first part of each device that is busy
+        if any(observation.late.values()) or any(
+            part[0] != part[1] for parts in observation.parts.values() for part in parts
+        ):
+            self._watch_ends()
 
     def arrive(self, row: int) -> None:
         """Move to the arrival of the next task."""
@@ -59,12 +59,12 @@ class ClusterTracker:
         arrival = self._arrival[row]
         if arrival > self.now:
             self.now = self._real.clock = self._assumed.clock = arrival
-            events = self._events
-            while events and events[0][0] <= arrival:
-                device = heappop(events)[1]
+            ends = self._ends
+            while ends and ends[0][0] <= arrival:
+                device = heappop(ends)[1]
                 next_end = self._observation.finish_parts(device, arrival)
                 if next_end is not None:
-                    heappush(events, (next_end, device))
+                    heappush(ends, (next_end, device))
                 self._refresh(device)
         self.ready = self._real_ready = arrival
         if self.tasks.parents and (parents := self.tasks.parents[row]):
@@ -72,10 +72,11 @@ class ClusterTracker:
 
     def available(self) -> Floats:
         """When each device is expected to have done what it was given; now, if it is idle."""
-        earliest: Floats | float = self.now
-        if self._may_be_late:
-            earliest = self._behind_first + self.now
-        available: Floats = np.maximum(self._end, earliest)
+        now = self._now
+        now[0] = self.now
+        available: Floats = np.maximum(
+            self._end, self._behind_first + now if self._watching else now
+        )
         return available
 
     def finish(self, seconds: Floats) -> Floats:
@@ -86,7 +87,7 @@ class ClusterTracker:
         if self.ready > self.now:
             np.maximum(finish, self.ready, out=finish)
         finish += seconds
-        for device in self._assumed.gaps:
+        for device in list(self._assumed.gaps):
             if math.isfinite(length := float(seconds[device])):
                 finish[device] = self._earliest(device, self.ready, length) + length
         return finish
@@ -114,6 +115,8 @@ class ClusterTracker:
     def place_whole(self, device: int, expected: float, real: float) -> None:
         """Give the current task, of width 1, to one device."""
         row, ready, now, assumed = self._row, self.ready, self.now, self._assumed
+        if expected != real and not self._watching:
+            self._watch_ends()
         if ready > now or device in assumed.gaps or device in self._real.gaps:
             ends = self._place(device, ready, self._real_ready, expected, real)
             self._expected_finish[row], self._real_finish[row] = ends
@@ -122,11 +125,15 @@ class ClusterTracker:
         observation, free, real_free = self._observation, assumed.free, self._real.free
         end, real_end, delay = free[device], real_free[device], 0.0
         parts = observation.parts.get(device)
+        if parts is not None and parts[0][1] <= now:
+            observation.finish_parts(device, now)
+            parts = observation.parts.get(device)
         if parts is None:
             end = (end if end > ready else ready) + expected
             real_end = (real_end if real_end > ready else ready) + real
             observation.parts[device] = [(end, real_end, 1)]
-            heappush(self._events, (real_end, device))
+            if self._watching:
+                heappush(self._ends, (real_end, device))
             self._end[device] = end
         else:
             end, real_end, first = end + expected, real_end + real, parts[0][0]
@@ -135,14 +142,35 @@ class ClusterTracker:
             delay = late if late > now - first else now - first
             self._end[device], self._behind_first[device] = end + late, end - first
         free[device], real_free[device] = end, real_end
-        if expected != real:
-            self._may_be_late = True
         self._expected_finish[row], self._real_finish[row] = end + delay, real_end
+
+    def waiting(self) -> Integers:
+        """How many tasks wait for each device, as far as is known."""
+        self._finish_parts()
+        counts = np.zeros(len(self.platform), np.int64)
+        for device in self._observation.parts:
+            counts[device] = self._observation.waiting(device)
+        return counts
 
     def finish_batch(self) -> None:
         """Move both behind this batch."""
+        self._finish_parts()
         self._assumed.advance(self.tasks, np.array(self._expected_finish))
         self._real.advance(self.tasks, np.array(self._real_finish))
+
+    def _watch_ends(self) -> None:
+        """From now on parts may end at other times than expected."""
+        self._watching = True
+        self._finish_parts()
+        self._ends = [(parts[0][1], device) for device, parts in self._observation.parts.items()]
+        heapify(self._ends)
+        for device in self._observation.parts:
+            self._refresh(device)
+
+    def _finish_parts(self) -> None:
+        """Take note of all parts that have ended by now."""
+        for device in list(self._observation.parts):
+            self._observation.finish_parts(device, self.now)
 
     def _await_parents(self, parents: Sequence[int]) -> None:
         row, now = self._row, self.now
@@ -170,13 +198,14 @@ class ClusterTracker:
     ) -> tuple[float, float]:
         """Reserve one device; returns when the part is expected to end and when it really ends."""
         observation = self._observation
+        if length != real_length and not self._watching:
+            self._watch_ends()
+        observation.finish_parts(device, self.now)
         delay = observation.delay(device, self.now)
         end = self._assumed.place(device, ready - delay, length) + length
         real_end = self._real.place(device, real_ready, real_length) + real_length
-        if length != real_length:
-            self._may_be_late = True
-        if observation.add(device, end, real_end):
-            heappush(self._events, (real_end, device))
+        if observation.add(device, end, real_end) and self._watching:
+            heappush(self._ends, (real_end, device))
         self._refresh(device)
         return end + delay, real_end
 
@@ -191,6 +220,7 @@ class ClusterTracker:
         return together
 
     def _earliest(self, device: int, ready: float, length: float) -> float:
+        self._observation.finish_parts(device, self.now)
         delay = self._observation.delay(device, self.now)
         return self._assumed.earliest(device, ready - delay, length) + delay
 

@@ -51,7 +51,6 @@ class ClusterView:
         self.prepared = prepared  # what the policy's `prepare` returned for this batch
         self._tasks, self._spec, self._platform = tasks, spec, spec.platform
         self._tracker = ClusterTracker(cluster, observation, tasks, spec)
-        self._observation = observation
         self._real_times = real_seconds(tasks, spec)
         self._real_whole = whole_seconds(tasks, spec, self._real_times).tolist()
         self._moving = moving_seconds(tasks, spec)
@@ -122,10 +121,7 @@ class ClusterView:
 
     def waiting(self) -> Integers:
         """How many tasks wait for each device, as far as the scheduler can know."""
-        counts = np.zeros(len(self._platform), np.int64)
-        for device in self._observation.parts:
-            counts[device] = self._observation.waiting(device)
-        return counts
+        return self._tracker.waiting()
 
     def finish(self) -> Floats:
         """When the whole task is expected to finish on each device."""
