@@ -44,7 +44,6 @@ class ClusterTracker:
         self._end, self._behind_first = np.array(self._assumed.free), np.zeros(len(self.platform))
         self.now = self.ready = self._real_ready = cluster.clock
         self._row = -1
-        self._now = np.zeros(1)  # numpy is faster with an array than with a number
         # While every part ends when it should, nobody has to be told.
         self._watching = False
         self._ends: list[tuple[float, int]] = []  # of the first part of each device that is busy
@@ -72,11 +71,10 @@ class ClusterTracker:
 
     def available(self) -> Floats:
         """When each device is expected to have done what it was given; now, if it is idle."""
-        now = self._now
-        now[0] = self.now
-        available: Floats = np.maximum(
-            self._end, self._behind_first + now if self._watching else now
-        )
+        earliest: Floats | float = self.now
+        if self._watching:
+            earliest = self._behind_first + self.now
+        available: Floats = np.maximum(self._end, earliest)
         return available
 
     def finish(self, seconds: Floats) -> Floats:
