@@ -195,6 +195,12 @@ class RunSpec(SpecModel):
             made = self._platform = (self.cluster, self.physics, platform)
         return made[2]
 
+    def __eq__(self, other: object) -> bool:
+        """Of the fields: what was computed from them does not count."""
+        return isinstance(other, RunSpec) and self.__dict__ == other.__dict__
+
+    __hash__ = SpecModel.__hash__
+
     @property
     def without_noise(self) -> RunSpec:
         """The same run with every task as long as expected; made once."""

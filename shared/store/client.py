@@ -18,7 +18,7 @@ from clickhouse_connect.driver.exceptions import ClickHouseError, DatabaseError
 
 from shared.errors import ArenaError, Unavailable
 from shared.runtime.settings import Settings
-from shared.store.schema import MIGRATIONS
+from shared.store.schema import MIGRATIONS, TABLES
 
 # ClickHouse error codes of statements that no retry will make valid: a value of the wrong type, an
 # unknown column, a syntax error. Others (no space, too many parts, a missing table) may pass.
@@ -117,11 +117,15 @@ class Store:
                 f"the database has schema version {max(unknown)}, which is newer than this "
                 f"program ({MIGRATIONS[-1].version}): upgrade the program or use another database"
             )
+        if not done:
+            # A new database: two recorders that altered the same tables would wait for each other.
+            for table in TABLES.values():
+                self.command(table.create_newest_statement())
         ran = []
         for migration in MIGRATIONS:
             if migration.version in done:
                 continue
-            for statement in migration.statements:
+            for statement in migration.statements if done else ():
                 self.command(statement)
             self.command(
                 "INSERT INTO schema_migrations (version, name) VALUES ({v:UInt32}, {n:String})",

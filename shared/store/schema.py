@@ -53,13 +53,30 @@ PART_BEGIN = {kind: f"if({kind}_time > 0, {kind}_start, inf)" for kind in ("gpu"
 PART_END = {kind: f"if({kind}_time > 0, {kind}_start + {kind}_time, -inf)" for kind in PART_BEGIN}
 
 
-def _add_index(table: str, name: str, expressions: str) -> tuple[str, ...]:
-    """For new rows, and for those that are stored already."""
-    return (
-        f"ALTER TABLE {table} ADD INDEX IF NOT EXISTS {name} ({expressions}) "
-        "TYPE minmax GRANULARITY 1",
-        f"ALTER TABLE {table} MATERIALIZE INDEX {name} SETTINGS mutations_sync = 1",
-    )
+# A device runs tasks mostly in order: a stretch of simulated time is in few granules, which these
+# indexes find also where a long queue separates it from the arrivals. In standings both rise from
+# batch to batch.
+INDEXES = {
+    "scheduler_results": {
+        # Of version 1, and no longer used: dropping an index is a mutation, too.
+        **{f"{kind}_span": f"{kind}_start, finish" for kind in PART_BEGIN},
+        **{f"{kind}_part": f"{PART_BEGIN[kind]}, {PART_END[kind]}" for kind in PART_BEGIN},
+    },
+    "standings": {"moments": "clock, makespan"},
+}
+
+
+def _indexes(table: str) -> list[str]:
+    return [
+        f"INDEX IF NOT EXISTS {name} ({expressions}) TYPE minmax GRANULARITY 1"
+        for name, expressions in INDEXES.get(table, {}).items()
+    ]
+
+
+def _add_indexes(table: str) -> tuple[str, ...]:
+    """For rows that are stored from now on. Indexing older ones would be a mutation, and two
+    recorders that start together wait for each other's for ever."""
+    return tuple(f"ALTER TABLE {table} ADD {index}" for index in _indexes(table))
 
 
 # What a version does beyond new and renamed columns, by table and version. It may run twice, also
@@ -74,15 +91,8 @@ CONVERSIONS = {
         "ALTER TABLE standings DROP COLUMN IF EXISTS gpu_busy SETTINGS mutations_sync = 1",
         "ALTER TABLE standings DROP COLUMN IF EXISTS cpu_busy SETTINGS mutations_sync = 1",
     ),
-    # A device runs tasks mostly in order: a stretch of simulated time is in few granules, which
-    # these indexes find also where a long queue separates it from the arrivals.
-    ("scheduler_results", 3): (
-        *(f"ALTER TABLE scheduler_results DROP INDEX IF EXISTS {k}_span" for k in PART_BEGIN),
-        *_add_index("scheduler_results", "gpu_part", f"{PART_BEGIN['gpu']}, {PART_END['gpu']}"),
-        *_add_index("scheduler_results", "cpu_part", f"{PART_BEGIN['cpu']}, {PART_END['cpu']}"),
-    ),
-    # Both rise from batch to batch.
-    ("standings", 3): _add_index("standings", "moments", "clock, makespan"),
+    ("scheduler_results", 3): _add_indexes("scheduler_results"),
+    ("standings", 3): _add_indexes("standings"),
 }
 
 
@@ -101,8 +111,17 @@ class Table:
     def create_statement(self) -> str:
         # A renamed column has the name that its migration will change.
         first = [_definition(c, c.formerly) for c in self.columns if c.since == 1 or c.formerly]
+        return self._create(first)
+
+    def create_newest_statement(self) -> str:
+        """The table as it is after all migrations."""
+        in_order = sorted(self.columns, key=lambda c: 1 if c.formerly else c.since)
+        return self._create([_definition(column) for column in in_order])
+
+    def _create(self, columns: list[str]) -> str:
+        indexes = [index.replace("IF NOT EXISTS ", "") for index in _indexes(self.name)]
         return (
-            f"CREATE TABLE IF NOT EXISTS {self.name} ({', '.join(first)}) "
+            f"CREATE TABLE IF NOT EXISTS {self.name} ({', '.join([*columns, *indexes])}) "
             f"ENGINE = ReplacingMergeTree({self.newest_by}) ORDER BY {self.order_by} "
             f"SETTINGS non_replicated_deduplication_window = {DEDUPLICATION_WINDOW}"
         )
