@@ -66,9 +66,9 @@ def test_a_merge_on_a_full_disk_loses_nothing(disk: Disk, tmp_path: Path, rows: 
 
         # The merge had finished before or failed, or the server ends because of the broken part.
         until(lambda: readable() or server.process.poll() == 1)
+    disk.empty()  # without one free block the server refuses to start
     with running(tmp_path / "data") as server:
         client = server.client()
         assert client.query(CONTENT).result_rows == before
-        disk.empty()
         merge(server)
         assert client.query(CONTENT).result_rows == before
