@@ -177,8 +177,8 @@ def test_submitted_tasks_in_between_change_no_width() -> None:
 
 
 def test_an_unknown_kind_is_refused_with_those_of_the_table() -> None:
-    said = problem({"kinds": [{"kind": "gemm"}, {"kind": "fft"}]})
-    assert "workload.kinds: unknown kind 'fft'; allowed: gemm, sort" in said
+    message = problem({"kinds": [{"kind": "gemm"}, {"kind": "fft"}]})
+    assert "workload.kinds: unknown kind 'fft'; allowed: gemm, sort" in message
 
 
 def test_kinds_need_measured_times() -> None:
@@ -188,21 +188,21 @@ def test_kinds_need_measured_times() -> None:
 
 
 def test_a_width_that_no_device_type_has_is_refused() -> None:
-    said = problem({"widths": [{"width": 5}]}, cluster={"gpus": 4})
-    assert "workload.widths: no device type has 5 devices; allowed: 1 to 4" in said
+    message = problem({"widths": [{"width": 5}]}, cluster={"gpus": 4})
+    assert "workload.widths: no device type has 5 devices; allowed: 1 to 4" in message
     # There are four v100, but sort was measured on the two CPUs only.
-    said = problem({"widths": [{"width": 4}]})
-    assert "no device type that can run sort has 4 devices; allowed: 1 to 2" in said
+    message = problem({"widths": [{"width": 4}]})
+    assert "no device type that can run sort has 4 devices; allowed: 1 to 2" in message
     spec_with({"widths": [{"width": 4}], "kinds": [{"kind": "gemm"}]})
-    said = problem({"kinds": [{"kind": "sort", "widths": [{"width": 3}]}]})
-    assert "no device type that can run sort has 3 devices; allowed: 1 to 2" in said
+    message = problem({"kinds": [{"kind": "sort", "widths": [{"width": 3}]}]})
+    assert "no device type that can run sort has 3 devices; allowed: 1 to 2" in message
 
 
 def test_sizes_of_a_kind_are_above_zero() -> None:
     size = {"kind": "uniform", "low": 0, "high": 1}
-    said = problem({"kinds": [{"kind": "gemm", "size": size}]})
-    assert said.startswith("workload.kinds.0.size")
-    assert "set low > 0" in said
+    message = problem({"kinds": [{"kind": "gemm", "size": size}]})
+    assert message.startswith("workload.kinds.0.size")
+    assert "set low > 0" in message
 
 
 @pytest.mark.parametrize(
@@ -227,5 +227,5 @@ def test_a_table_whose_sizes_no_task_can_have_is_refused() -> None:
     curve = {"kind": "a", "type": "gpu", "sizes": [1, 2e9], "seconds": [1, 2]}
     assert "size 2e+09 of a is too large" in problem({}, physics={"measured": [curve]})
     curve = {"kind": "a", "type": "gpu", "sizes": [1, 1e6], "seconds": [1, 2]}
-    said = problem({}, physics={"measured": [curve], "memory_mb_per_size": 2000})
-    assert "size 1e+06 of a is too large" in said
+    message = problem({}, physics={"measured": [curve], "memory_mb_per_size": 2000})
+    assert "size 1e+06 of a is too large" in message
