@@ -13,6 +13,9 @@ const BUILT_IN = [
   "least_loaded",
   "eft",
   "heft",
+  "predictive",
+  "attention_agent",
+  "bandit",
   CLAIRVOYANT,
 ];
 
@@ -36,6 +39,9 @@ describe("labels", () => {
       "Least loaded",
       "EFT",
       "HEFT",
+      "Predictive",
+      "Attention agent",
+      "Bandit",
       "Clairvoyant",
     ]);
     expect(labelOf("transfer_aware")).toBe("Transfer aware");

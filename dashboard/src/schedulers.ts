@@ -24,6 +24,9 @@ const COLOURS: Record<string, Record<ThemeName, string>> = {
   least_loaded: { dark: "#ff7b7b", light: "#c62828" },
   eft: { dark: "#c8e05a", light: "#617800" },
   heft: { dark: "#d8ab82", light: "#8a5a2b" },
+  predictive: { dark: "#3ddbd9", light: "#00787a" },
+  attention_agent: { dark: "#e58fff", light: "#a11fb8" },
+  bandit: { dark: "#8f9bff", light: "#4a4fd0" },
   [CLAIRVOYANT]: { dark: "#f2e9d2", light: "#6b5f3c" },
 };
 

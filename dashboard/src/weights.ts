@@ -1,6 +1,6 @@
 /** The weights of the ranking: kept in the address, sent to the gateway, which ranks by them. */
 import { useEffect, useMemo } from "react";
-import type { Weights } from "./api/types";
+import type { Objective, Weights } from "./api/types";
 import { percent } from "./format";
 import { feed } from "./live";
 import { setParameters, useParameter } from "./url";
@@ -65,4 +65,25 @@ export function useSentWeights(): void {
     const timer = setTimeout(() => feed.setWeights(shares(weights)), SEND_AFTER_MS);
     return () => clearTimeout(timer);
   }, [weights]);
+}
+
+/**
+ * What learners should minimise to follow the weights: turnaround has the weight 1, and execution time counts as
+ * turnaround. Null without a weight for either: tasks might wait for ever.
+ */
+export function objectiveOf(weights: Weights): Objective | null {
+  const turnaround = weights.turnaround + weights.time;
+  if (turnaround <= 0) return null;
+  const relative = (weight: number) => Number((weight / turnaround).toFixed(4));
+  return { turnaround: 1, energy: relative(weights.energy), cost: relative(weights.cost) };
+}
+
+/** "turnaround + 0.5 × energy". */
+export function describeObjective({ turnaround, energy, cost }: Objective): string {
+  const term = (weight: number, name: string) => {
+    const relative = weight / turnaround;
+    if (relative <= 0) return [];
+    return [Math.abs(relative - 1) < 1e-9 ? name : `${Number(relative.toPrecision(3))} × ${name}`];
+  };
+  return ["turnaround", ...term(energy, "energy"), ...term(cost, "cost")].join(" + ");
 }

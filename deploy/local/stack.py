@@ -26,7 +26,7 @@ from deploy.local.arena import (
 from deploy.local.nats import check_folder, check_nodes, make_nodes
 from deploy.local.processes import Child
 from deploy.local.version_file import check_version
-from shared.domain.spec import check_scheduler_name
+from shared.domain.schedulers import BUILT_IN, check_scheduler_name
 from shared.runtime.settings import Settings
 from shared.runtime.tls import client_context
 
@@ -101,7 +101,8 @@ class Stack:
     async def start(self) -> None:
         """Start everything and return when every service is healthy."""
         # The trainer first: its large libraries take longest to load.
-        await self._start_replicas("trainer", "trainer", {})
+        plugins = [each for each in self._plan.schedulers if each not in BUILT_IN]
+        await self._start_replicas("trainer", "trainer", {"HYBRID_PLUGINS": ",".join(plugins)})
         interval = self._settings.nats_sync_interval
         for node in make_nodes(self._plan.data_dir, self.arena, interval):
             await self._start_child(node.name, node.command, node.environment)

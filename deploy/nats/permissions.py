@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.domain.schedulers import LEARNERS
 from shared.messages import subjects
 from shared.messages.subjects import (
     DECISIONS,
@@ -121,7 +120,7 @@ SCHEDULER = (
     + consume(TASKS, "*")
     + Rights(deny_publish=consume(TASKS, RECORDER_DURABLE).publish)
     + read(MODELS)
-    + subscribe(subjects.model("*", "*"))
+    + subscribe(subjects.model("*", "*"), subjects.RUNS_SUBJECTS)
     # Workers of cluster policies: tasks of a worker that died, the cluster in the last results,
     # and the cluster that one of them leaves to the next.
     + read_newest(TASKS, RESULTS)
@@ -141,7 +140,8 @@ SIMULATOR = (
 TRAINER = (
     _service("trainer")
     + publish(subjects.model("*", "*"))
-    + consume(RESULTS, *map(subjects.trainer_durable, LEARNERS))
+    + consume(RESULTS, "*")
+    + Rights(deny_publish=consume(RESULTS, RECORDER_DURABLE).publish)
     + read(MODELS)
     + subscribe(subjects.ROLLBACK)
     + Rights(respond=True)

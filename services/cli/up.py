@@ -26,7 +26,7 @@ from services.cli.options import Cluster, Json, Platform, Preset, Seed, SpecFile
 from services.cli.output import coloured, err, fail, print_json, race_table
 from services.cli.runs.completion import wait_for
 from services.cli.runs.spec import spec_from
-from services.cli.runs.summary import summarise
+from services.cli.runs.summary import learned_lines, summarise
 from shared.domain.schedulers import BUILT_IN
 from shared.errors import ArenaError
 from shared.runtime import logs
@@ -146,6 +146,8 @@ async def _work(stack: Stack, spec: dict[str, Any] | None, *, exit: bool, json: 
             title = f"{summary['tasks']:,} tasks in {summary['seconds']:.1f} s"
             title += f": {summary['tasks_per_s']:,.0f} tasks/s"
             err.print(race_table(run["schedulers"], title, run["bound"]))
+            for line in learned_lines(summary):
+                err.print(line)
         return
     if json:
         name = run and run["run"]

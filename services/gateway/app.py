@@ -66,7 +66,7 @@ def make(settings: Settings) -> tuple[Service, FastAPI]:
         tasks.make_router(service, store, control, access),
         analysis.make_router(store, control, cache, details.bounds),
         history.make_router(service, store, control, access),
-        models.make_router(bus, store, access),
+        models.make_router(bus, store, access, lambda: service.runs),
         rejected.make_router(service, access),
     ):
         api.include_router(router)
@@ -87,7 +87,7 @@ def _add_middleware(app: FastAPI, settings: Settings, service: Service, access: 
         app.add_middleware(
             CORSMiddleware,
             allow_origins=sorted(access.origins.named),
-            allow_methods=["GET", "POST", "DELETE"],
+            allow_methods=["GET", "POST", "PUT", "DELETE"],
             allow_headers=["Authorization", "Content-Type"],
             expose_headers=[MODEL_MANIFEST, NEXT_TASK, "Retry-After"],
         )

@@ -18,6 +18,7 @@ from shared.bus.back_pressure import BackPressure
 from shared.bus.client import Bus
 from shared.bus.model_registry import models_missing
 from shared.bus.task_stream import Position, load_position
+from shared.domain.lockstep import left_of_segment
 from shared.domain.workload import generate
 from shared.errors import Conflict
 from shared.messages.events import Event
@@ -62,11 +63,13 @@ class Emitter:
             if due == 0:
                 await asyncio.sleep(pacer.wait(time.monotonic(), tick))
                 continue
-            count = int(min(self._undivided(due), self._remaining()))
+            count = int(min(self._undivided(self._of_segment(due)), self._remaining()))
             try:
                 await self._send(count)
                 pacer.sent(count)
                 self._back_pressure.published()
+                if count < min(due, settings.batch_tasks):
+                    continue  # the rest of what is due belongs to the next segment
                 if count < settings.batch_tasks:
                     # Everything due is sent. Wait for a tick: a few large messages cost less than
                     # many small ones.
@@ -77,19 +80,24 @@ class Emitter:
         self.emitted_all = True
 
     async def _wait_for_models(self) -> None:
-        """Wait for the learners to be pre-trained, but no longer than `pretrain_patience`."""
+        """Wait for the learners to be pre-trained: in lockstep as long as it takes, else no longer
+        than `pretrain_patience`."""
         run = self._record.run
         patience = self._bus.settings.pretrain_patience.total_seconds()
         deadline = time.monotonic() + patience
-        while time.monotonic() < deadline:
-            if not await models_missing(self._bus, self._record):
+        lockstep, noted = self._record.spec.lockstep, False
+        while await models_missing(self._bus, self._record):
+            if time.monotonic() >= deadline and not noted:
+                ending = "waits for them" if lockstep else "starts without them"
+                note = f"no pre-trained models after {patience:.0f} s: run {run} {ending}"
+                await self._bus.publish_event(
+                    Event(kind="run", service=self._bus.service, run=run, message=note),
+                    message_id=f"event.run.{run}.untrained",
+                )
+                noted = True
+            if noted and not lockstep:
                 return
             await asyncio.sleep(MODELS_POLL_SECONDS)
-        note = f"no pre-trained models after {patience:.0f} s: run {run} starts without them"
-        await self._bus.publish_event(
-            Event(kind="run", service=self._bus.service, run=run, message=note),
-            message_id=f"event.run.{run}.untrained",
-        )
 
     def _pacer(self) -> Pacer:
         spec, settings = self._record.spec, self._bus.settings
@@ -114,6 +122,13 @@ class Emitter:
             self._position = await load_position(self._bus, self._record.run)
             if self._position.sequence == before:
                 return
+
+    def _of_segment(self, count: int) -> int:
+        """So many tasks, but none of the next segment of a run in lockstep."""
+        if not self._record.in_segments:
+            return count
+        next_task = self._position.cursor.next_task
+        return min(count, left_of_segment(next_task, self._record.spec))
 
     def _undivided(self, count: int) -> int:
         """So many tasks, or some more: those of a workflow stay in one batch."""

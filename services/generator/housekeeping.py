@@ -15,7 +15,6 @@ from nats.js.errors import NotFoundError
 from shared.bus.client import Bus
 from shared.bus.run_book import RunBook
 from shared.bus.task_stream import STATE_READERS, cursor_of
-from shared.domain.schedulers import TEACHERS
 from shared.errors import Unavailable
 from shared.messages import subjects
 from shared.messages.events import Event
@@ -164,6 +163,13 @@ def _required_consumers(
     elif stream == subjects.TASKS:
         required |= consumers.keys()
     elif has_room and record is not None and record.active:
-        learners = [name for name, teacher in TEACHERS.items() if subject.endswith(f".{teacher}")]
-        required |= {subjects.trainer_durable(name) for name in learners} & consumers.keys()
+        required |= {name for name, info in consumers.items() if _trains_on(subject, info)}
     return required
+
+
+def _trains_on(subject: str, info: ConsumerInfo) -> bool:
+    """Whether it is a trainer's consumer, of the results of this scheduler."""
+    if not info.name.startswith(subjects.trainer_durable("")):
+        return False
+    wanted = info.config.filter_subjects or [info.config.filter_subject or ""]
+    return any(subject.endswith(f".{pattern.rpartition('.')[2]}") for pattern in wanted)

@@ -7,6 +7,7 @@ import inspect
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from faststream.nats.annotations import NatsMessage
 
@@ -14,6 +15,7 @@ from services.scheduler import policy as policies
 from services.scheduler.cluster_worker import ClusterWorker
 from services.scheduler.learned_policy import Learned
 from services.scheduler.model_cache import ModelCache
+from services.scheduler.task_subscription import TaskSubscription
 from services.scheduler.worker import TaskWorker
 from shared.bus import streams
 from shared.bus.service import Service
@@ -30,6 +32,7 @@ def make(settings: Settings) -> Service:
     service.description = " ".join(summary.split())
     bus = service.bus
     models = ModelCache(policy, bus) if isinstance(policy, Learned) else None
+    service.learner = policy.learner if isinstance(policy, Learned) else ""
     worker = _worker(service, policy, models)
     consumer = streams.durable(subjects.scheduler_durable(policy.name), "tasks.*", settings)
 
@@ -38,15 +41,21 @@ def make(settings: Settings) -> Service:
 
     service.prepare.append(prepare)
 
-    @bus.subscriber(
-        subjects.TASKS,
-        consumer,
-        title="Tasks",
-        description="Arrow batches of tasks, decided and sent on as `decisions.<run>.<scheduler>`",
-    )
     async def on_tasks(body: bytes, message: NatsMessage) -> None:
-        async with kept_in_progress(message, settings.ack_wait.total_seconds() / 3):
-            await worker.process(batches.decode(body, message.raw_message.subject))
+        subject = message.raw_message.subject
+        # Before it is decoded: the worker gets the tasks of every run.
+        if await worker.takes_part(subject.split(".")[1]):
+            async with kept_in_progress(message, settings.ack_wait.total_seconds() / 3):
+                await worker.process(batches.decode(body, subject))
+
+    def subscribe(**options: Any) -> Any:
+        subscriber = bus.subscriber(subjects.TASKS, consumer, title="Tasks", **options)
+        subscriber(on_tasks)
+        return subscriber
+
+    tasks = TaskSubscription(service, policy.name, subscribe)
+    service.background.append(tasks.follow_runs)
+    service.closing.append(tasks.close)
 
     if isinstance(worker, ClusterWorker):
 

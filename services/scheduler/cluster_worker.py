@@ -133,9 +133,7 @@ class ClusterWorker(Worker):
     async def _prepare(self, batch: Batch, spec: RunSpec) -> tuple[Any, int]:
         """What the policy prepares, in a thread: replicas' messages are heard meanwhile."""
         policy, visible = self._cluster_policy, visible_spec(spec, self._cluster_policy)
-        model, version = (
-            (None, 0) if self._models is None else await self._models.model(batch.envelope.run)
-        )
+        model, version = await self.model_of(batch, spec)
         started = time.perf_counter()
         tasks = batches.tasks_of(batch.rows)
         try:

@@ -1,36 +1,53 @@
-"""The newest usable model of each run, in a worker's memory.
+"""The models of each run that a worker decides with, in its memory.
 
-A model is replaced between batches, never within one. A model that does not match its manifest is
-refused: the one in service stays, and an event is published. Without a model the policy decides
-without one, and the decision has model version 0.
+By wall clock that is the newest usable model. A model is replaced between batches, never within
+one. A model that does not match its manifest is refused: the one in service stays, and an event is
+published. Without a model the policy decides without one, and the decision has model version 0.
+
+In lockstep a batch is decided by one version, which the worker waits for.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from services.scheduler.learned_policy import Learned
 from shared.bus import model_registry
 from shared.bus.client import Bus
-from shared.errors import ModelRefused
+from shared.errors import ModelRefused, NotFound, Unavailable
 from shared.messages import models
 from shared.messages.events import Event
 from shared.messages.models import Model
 
 # Workers subscribe to new models; polling finds those published while the connection was down.
 POLL_SECONDS = 5.0
+# While a worker waits for a version, it polls more often; a batch whose version does not arrive is
+# redelivered later, so that other runs go on meanwhile.
+VERSION_POLL_SECONDS = 0.5
+VERSION_PATIENCE_SECONDS = 20.0
 CACHED_RUNS = 16
+# In lockstep the trainer is at most two versions ahead of a worker.
+CACHED_VERSIONS = 4
 
 
 @dataclass(slots=True)
 class _Entry:
-    model: Any = None
-    version: int = 0  # 0: no model yet
+    models: OrderedDict[int, Any] = field(default_factory=OrderedDict)  # by version
+    version: int = 0  # the newest; 0: no model yet
     polled_at: float = -math.inf
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def add(self, version: int, model: Any) -> None:
+        self.models[version], self.version = model, max(self.version, version)
+        while len(self.models) > CACHED_VERSIONS:
+            self.models.popitem(last=False)
+        self.arrived.set()
 
 
 class ModelCache:
@@ -44,7 +61,33 @@ class ModelCache:
         entry = self._entry(run)
         if not (self._policy.frozen and entry.version):
             await self._refresh(run, entry)
-        return entry.model, entry.version
+        return entry.models.get(entry.version), entry.version
+
+    async def exact_version(self, run: str, version: int) -> tuple[Any, int]:
+        """That version and no other, for runs in lockstep."""
+        if version == 0:
+            return None, 0
+        version = 1 if self._policy.frozen else version
+        entry, deadline = self._entry(run), time.monotonic() + VERSION_PATIENCE_SECONDS
+        while version not in entry.models:
+            entry.arrived.clear()
+            await self._read_version(run, version)
+            if version in entry.models:
+                break
+            if time.monotonic() > deadline:
+                raise Unavailable(f"version {version} of {self._policy.learner} has not arrived")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(entry.arrived.wait(), VERSION_POLL_SECONDS)
+        return entry.models[version], version
+
+    async def _read_version(self, run: str, version: int) -> None:
+        read = model_registry.first if version == 1 else model_registry.newest
+        with suppress(ModelRefused, NotFound):
+            model = await read(self._bus, run, self._policy.learner)
+            if model is not None and model.manifest.version > version:
+                model = await model_registry.version(self._bus, run, self._policy.learner, version)
+            if model is not None and model.manifest.version == version:
+                self._entry(run).add(version, self._policy.load_model(model.body))
 
     async def on_model(self, subject: str, headers: dict[str, Any], body: bytes) -> None:
         """Handle a model that has just been published."""
@@ -93,8 +136,7 @@ class ModelCache:
         if entry.version >= manifest.version or (self._policy.frozen and manifest.version > 1):
             return
         try:
-            entry.model = self._policy.load_model(model.body)
-            entry.version = manifest.version
+            entry.add(manifest.version, self._policy.load_model(model.body))
         except Exception as error:
             await self._refuse(manifest.run, f"cannot be opened: {error!r}", str(manifest.version))
 

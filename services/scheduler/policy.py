@@ -6,12 +6,7 @@ To add a scheduler, subclass `Policy` or `ClusterPolicy` in a file of your own, 
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import inspect
-import sys
 from abc import ABC, abstractmethod
-from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -19,10 +14,11 @@ import numpy as np
 
 from shared.domain.cluster_view import ClusterView
 from shared.domain.platform import NOWHERE
-from shared.domain.schedulers import BUILT_IN
-from shared.domain.spec import RunSpec, check_scheduler_name
+from shared.domain.schedulers import BUILT_IN, check_scheduler_name
+from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Integers, Tasks
 from shared.errors import ArenaError
+from shared.runtime.plugins import PluginError, classes_in, load_module
 
 
 class PolicyError(ArenaError):
@@ -129,26 +125,22 @@ def load(reference: str) -> AnyPolicy:
             "to package.module:Class, or to a file.py"
         )
     location, _, class_name = reference.partition(":")
-    if location.endswith(".py"):
-        module = _load_file(Path(location))
-    elif "." in location or class_name:
-        module = _import(location)
-    elif location in BUILT_IN:
-        module = _import(f"services.scheduler.policies.{location}")
-    else:
+    if location in BUILT_IN and not class_name:
+        location = f"services.scheduler.policies.{location}"
+    elif not (location.endswith(".py") or "." in location or class_name):
         raise PolicyError(f"no policy {location!r}; built in: {names}")
+    try:
+        module = load_module(location)
+    except PluginError as error:
+        raise PolicyError(str(error)) from error
     return _create(_policy_class(module, class_name, reference), reference)
 
 
 def _policy_class(module: ModuleType, class_name: str, reference: str) -> type[AnyPolicy]:
     """The class of that name, or the only policy that the module defines itself."""
-    candidates = [
-        value
-        for value in vars(module).values()
-        if inspect.isclass(value)
-        and issubclass(value, Policy | ClusterPolicy)
-        and not inspect.isabstract(value)
-        and (value.__name__ == class_name if class_name else value.__module__ == module.__name__)
+    candidates: list[type[AnyPolicy]] = [
+        *classes_in(module, Policy, class_name),
+        *classes_in(module, ClusterPolicy, class_name),
     ]
     if len(candidates) != 1:
         names = ", ".join(candidate.__name__ for candidate in candidates) or "none"
@@ -167,27 +159,3 @@ def _create(policy_class: type[AnyPolicy], reference: str) -> AnyPolicy:
         return policy_class()
     except Exception as error:
         raise PolicyError(f"{reference}: {policy_class.__name__}() failed: {error!r}") from error
-
-
-def _import(name: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except Exception as error:
-        raise PolicyError(f"cannot import {name}: {error!r}") from error
-
-
-def _load_file(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise PolicyError(f"no such file: {path}")
-    # A prefix, so that a policy file called json.py does not replace Python's module.
-    name = f"policy_file_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise PolicyError(f"{path} cannot be loaded: {error!r}") from error
-    return module

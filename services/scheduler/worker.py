@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
@@ -12,6 +13,7 @@ from services.scheduler.learned_policy import LearnedPolicy
 from services.scheduler.model_cache import ModelCache
 from services.scheduler.policy import AnyPolicy, Policy, check, visible_spec
 from shared.bus.service import Service
+from shared.domain.lockstep import deciding_version
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Tasks
 from shared.errors import NotFound, Unreadable
@@ -50,18 +52,36 @@ class Worker(ABC):
         self._models = models
         self._metrics = Metrics.register(service.registry)
 
+    async def takes_part(self, run: str) -> bool:
+        """Whether this scheduler is one of the run's. True if there is no such run: `process` says
+        so, unless the message says something worse when it is read."""
+        try:
+            spec = await self._service.runs.spec(run)
+        except NotFound:
+            return True
+        return self._policy.name in spec.schedulers
+
     async def process(self, batch: Batch) -> None:
-        """Decide and publish a batch; skip it if this scheduler is not part of its run."""
+        """Decide and publish a batch of a run that this scheduler takes part in."""
         try:
             spec = await self._service.runs.spec(batch.envelope.run)
         except NotFound as error:
             raise Unreadable(str(error)) from None
-        if self._policy.name in spec.schedulers:
-            await self.decide_batch(batch, spec)
+        await self.decide_batch(batch, spec)
 
     @abstractmethod
     async def decide_batch(self, batch: Batch, spec: RunSpec) -> None:
         """Decide and publish a batch of a run that this scheduler is part of."""
+
+    async def model_of(self, batch: Batch, spec: RunSpec) -> tuple[Any, int]:
+        """The model that decides a batch, and its version; None and 0: there is none."""
+        if self._models is None:
+            return None, 0
+        run = batch.envelope.run
+        if not spec.lockstep:
+            return await self._models.model(run)
+        version = deciding_version(batch.rows.column("task_id")[0].as_py(), spec)
+        return await self._models.exact_version(run, version)
 
     async def report_failure(self, batch: Batch, error: Exception) -> None:
         self._metrics.failures.inc()
@@ -86,9 +106,10 @@ class TaskWorker(Worker):
         self._task_policy = policy
 
     async def decide_batch(self, batch: Batch, spec: RunSpec) -> None:
+        model, version = await self.model_of(batch, spec)
         started = time.perf_counter()
         try:
-            decided = await decide(batch, self._task_policy, self._models, spec)
+            decided = decide(batch, self._task_policy, spec, model, version)
         except Exception as error:
             # Raised, so that the batch is redelivered until a worker can decide it.
             await self.report_failure(batch, error)
@@ -98,9 +119,10 @@ class TaskWorker(Worker):
         self.count(decided, seconds)
 
 
-async def decide(batch: Batch, policy: Policy, models: ModelCache | None, spec: RunSpec) -> Batch:
+def decide(
+    batch: Batch, policy: Policy, spec: RunSpec, model: Any = None, version: int = 0
+) -> Batch:
     tasks, visible = batches.tasks_of(batch.rows), visible_spec(spec, policy)
-    model, version = (None, 0) if models is None else await models.model(batch.envelope.run)
     if version and isinstance(policy, LearnedPolicy):
         decisions = policy.decide_with(model, tasks, visible)
         decisions = replace(decisions, model_version=version)

@@ -1,44 +1,45 @@
-"""Results and models that a restarted trainer reads from ClickHouse."""
+"""Results and models that the trainer reads from ClickHouse."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from services.trainer.dqn import Results
-from services.trainer.forest import LabelledTasks
+from services.trainer.learner import COLUMNS, Results, without_parents
+from shared.messages import batches
 from shared.messages.models import Manifest
 from shared.store.client import Store
-from shared.store.tasks import floats_in, tasks_in
+from shared.store.tasks import tasks_in
 
-ORACLE_WINDOW = """
-    SELECT task_id, size, compute_intensity, memory_required, optimal_gpu_fraction AS share
-    FROM training_data FINAL WHERE run = {run:String}
-    ORDER BY task_id DESC LIMIT {limit:UInt32}
-"""
-
-# The range of task ids is that of the results: the agent may lag far behind the newest tasks.
-AGENT_RESULTS = """
+# The range of task ids is that of the results: a scheduler may lag far behind the newest tasks.
+RESULTS = """
     WITH results AS (
-        SELECT task_id, gpu_fraction, device, time, energy FROM scheduler_results FINAL
+        SELECT task_id, gpu_fraction AS share, device, cpu, time, wait, turnaround, energy, cost,
+               gpu_time, cpu_time, expected_time, explored, probability, status = 'failed' AS failed
+        FROM scheduler_results FINAL
         WHERE run = {run:String} AND scheduler = {scheduler:String}
+            AND task_id >= {first:Int64} AND task_id < {end:Int64}
         ORDER BY task_id DESC LIMIT {limit:UInt32}
     )
-    SELECT task_id, size, compute_intensity, memory_required, gpu_fraction AS share, device, time,
-           energy
-    FROM results
+    SELECT * FROM results
     INNER JOIN (
-        SELECT task_id, size, compute_intensity, memory_required FROM tasks FINAL
+        SELECT task_id, size, compute_intensity, memory_required, arrival_time,
+               toString(kind) AS kind, divisible, width, home
+        FROM tasks FINAL
         WHERE run = {run:String} AND task_id >= (SELECT min(task_id) FROM results)
             AND task_id <= (SELECT max(task_id) FROM results)
     ) AS tasks USING (task_id)
-    ORDER BY task_id DESC
+    ORDER BY task_id
 """
 
 PUBLISHED = """
     SELECT count() AS models FROM models
     WHERE run = {run:String} AND name = {name:String} AND version = {version:UInt32} AND shipped
 """
+
+ALL_TASKS = 2**62
 
 
 def has_model(store: Store, manifest: Manifest) -> bool:
@@ -47,26 +48,36 @@ def has_model(store: Store, manifest: Manifest) -> bool:
     return bool(row["models"])
 
 
-def oracle_window(store: Store, run: str, limit: int) -> LabelledTasks | None:
-    """The newest tasks with the Oracle's share, oldest first."""
-    rows = _oldest_first(store.table(ORACLE_WINDOW, {"run": run, "limit": limit}))
-    return LabelledTasks(tasks_in(rows), floats_in(rows, "share")) if rows.num_rows else None
+def read_results(
+    store: Store, run: str, scheduler: str, limit: int, *, first: int = 0, end: int = ALL_TASKS
+) -> Results | None:
+    """A scheduler's newest results for the tasks from `first` to before `end`, oldest first."""
+    parameters = {"run": run, "scheduler": scheduler, "limit": limit, "first": first, "end": end}
+    rows = store.table(RESULTS, parameters)
+    return _results(rows) if rows.num_rows else None
 
 
-def agent_results(store: Store, run: str, scheduler: str, limit: int) -> Results | None:
-    """The newest results of the agent's decisions, oldest first."""
-    parameters = {"run": run, "scheduler": scheduler, "limit": limit}
-    rows = _oldest_first(store.table(AGENT_RESULTS, parameters))
-    if not rows.num_rows:
-        return None
-    return Results(
-        tasks=tasks_in(rows),
-        share=floats_in(rows, "share"),
-        device=floats_in(rows, "device").astype(np.int64),
-        time=floats_in(rows, "time"),
-        energy=floats_in(rows, "energy"),
-    )
+def _results(rows: pa.Table) -> Results:
+    columns: dict[str, Any] = {name: rows.column(name).to_numpy() for name in COLUMNS}
+    return _typed(Results(tasks=tasks_in(rows), **columns))
 
 
-def _oldest_first(rows: pa.Table) -> pa.Table:
-    return rows.take(np.arange(rows.num_rows)[::-1])
+def results_of(rows: pa.RecordBatch) -> Results:
+    """The results in a message."""
+    names = {name: name for name in COLUMNS} | {"share": "gpu_fraction"}
+    del names["failed"]
+    columns = {name: batches.column(rows, source) for name, source in names.items()}
+    failed = np.asarray(rows.column("status").to_numpy(zero_copy_only=False) == "failed")
+    return _typed(Results(tasks=without_parents(batches.tasks_of(rows)), failed=failed, **columns))
+
+
+def _typed(results: Results) -> Results:
+    """The types of the contract, whatever the source has."""
+    integers, flags = ("device", "cpu"), ("explored", "failed")
+    columns = {
+        name: getattr(results, name).astype(
+            np.int64 if name in integers else np.bool_ if name in flags else np.float64, copy=False
+        )
+        for name in COLUMNS
+    }
+    return Results(tasks=results.tasks, **columns)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from faststream.nats.annotations import NatsMessage
+
 from services.trainer.metrics import Metrics
+from shared.bus import streams
 from shared.bus.service import Service
-from shared.domain.schedulers import TEACHERS
-from shared.errors import NotAllowed, NotFound, Unreadable
-from shared.messages import batches
+from shared.errors import NotAllowed, NotFound, Unavailable, Unreadable
+from shared.messages import batches, subjects
+from shared.messages.events import Event
 from shared.messages.models import Manifest, Rollback
 from shared.messages.runs import RunRecord
 from shared.runtime.cancellation import cancel
@@ -18,7 +20,10 @@ from shared.runtime.logs import logger
 from shared.store.client import Store
 
 if TYPE_CHECKING:
+    from services.trainer.learner import Learner
     from services.trainer.training_loop import TrainingLoop
+
+RESTART_SECONDS = 1.0
 
 log = logger()
 
@@ -28,15 +33,50 @@ class Trainer:
         self._service = service
         self._store = store
         self.metrics = Metrics.register(service.registry)
-        self._imported = asyncio.Event()
+        self._learners: dict[str, type[Learner]] = {}
+        self._subscribed: set[str] = set()
         self._loops: dict[tuple[str, str], TrainingLoop] = {}
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
 
-    async def follow_runs(self) -> None:
-        """Start and stop training loops as runs start and end."""
+    async def start(self) -> None:
+        """Load the learners and follow the runs."""
         # torch and scikit-learn take seconds to import: in a thread, while the arena starts.
-        await asyncio.to_thread(import_module, "services.trainer.training_loop")
-        self._imported.set()
+        await asyncio.to_thread(self._load_learners)
+        for name, learner in self._learners.items():
+            if name not in self._subscribed:  # this is tried again when NATS was cut off
+                await self._subscribe(learner)
+                self._subscribed.add(name)
+        await self._follow_runs()
+
+    def _load_learners(self) -> None:
+        from services.trainer.learner_registry import load_learners
+
+        self._learners = load_learners(self._service.settings.plugins)
+
+    async def _subscribe(self, learner: type[Learner]) -> None:
+        """To the results of its own scheduler and of the one that it learns from."""
+        bus = self._service.bus
+        consumer = streams.durable(
+            subjects.trainer_durable(learner.name),
+            [subjects.results("*", name) for name in {learner.name, learner.learns_from} - {""}],
+            self._service.settings,
+            pending=64,
+        )
+        await bus.ensure_consumer(subjects.RESULTS, consumer)
+        subscriber = bus.subscriber(
+            subjects.RESULTS, consumer, title=f"Results for {learner.name}", persistent=False
+        )
+
+        async def on_results(body: bytes, message: NatsMessage) -> None:
+            batch = batches.decode(body, message.raw_message.subject)
+            await self.add_results(learner.name, batch)
+            self.metrics.results.labels(learner.name).inc(batch.rows.num_rows)
+
+        subscriber(on_results)
+        await subscriber.start()
+
+    async def _follow_runs(self) -> None:
+        """Start and stop training loops as runs start and end."""
         interval = self._service.settings.watch_interval.total_seconds()
         while True:
             active = {r.run: r for r in await self._service.runs.refresh() if r.active}
@@ -45,39 +85,60 @@ class Trainer:
                     await cancel(self._tasks.pop(key))
                     self._loops.pop(key, None)
             for record in active.values():
-                for name in TEACHERS.keys() & set(record.spec.schedulers):
+                for name in self._learners.keys() & set(record.spec.schedulers):
                     self._start(record, name)
+                    if loop := self._loops.get((record.run, name)):
+                        loop.set_objective(record.spec, self._learners[name])
             await asyncio.sleep(interval)
 
     def _start(self, record: RunRecord, name: str) -> None:
-        key = record.run, name
-        if key not in self._tasks:
-            self._loops[key] = self._new_loop(record, name)
-            self._tasks[key] = asyncio.create_task(self._keep_training(record, name))
-
-    def _new_loop(self, record: RunRecord, name: str) -> TrainingLoop:
-        from services.trainer.training_loop import TRAINING_LOOPS  # see `follow_runs`
-
-        return TRAINING_LOOPS[name](record, self._service.bus, self._store, self.metrics)
+        if (record.run, name) in self._tasks:
+            return
+        try:
+            self._new_loop(record, name)
+        except Exception as error:  # of a plug-in; it is tried again
+            log.warning("a learner cannot be made", run=record.run, name=name, error=repr(error))
+        task = asyncio.create_task(self._keep_training(record, name))
+        self._tasks[record.run, name] = task
 
     async def _keep_training(self, record: RunRecord, name: str) -> None:
         """A loop that fails is replaced by a new one, restored from the bus and the store."""
+        loop = self._loops.get((record.run, name))
         while True:
-            loop = self._loops[record.run, name]
             try:
+                loop = loop or self._new_loop(record, name)
                 await loop.prepare()
                 await loop.train()
             except asyncio.CancelledError:
                 raise
             except Exception as error:
                 log.warning("training is restarted", run=record.run, name=name, error=repr(error))
-                new = self._loops[record.run, name] = self._new_loop(record, name)
-                new.take_inbox_of(loop)
-                await asyncio.sleep(1)
+                await self._report_failure(record.run, name, error)
+                await asyncio.sleep(RESTART_SECONDS)
+                loop = None
+
+    def _new_loop(self, record: RunRecord, name: str) -> TrainingLoop:
+        from services.trainer.lockstep_training import LockstepTraining
+        from services.trainer.wall_clock_training import WallClockTraining
+
+        kind = LockstepTraining if record.spec.lockstep else WallClockTraining
+        learner = self._learners[name](record.spec)
+        loop = kind(record, learner, self._service.bus, self._store, self.metrics)
+        if failed := self._loops.get((record.run, name)):
+            loop.take_results_of(failed)
+        self._loops[record.run, name] = loop
+        return loop
+
+    async def _report_failure(self, run: str, name: str, error: Exception) -> None:
+        """Once for each kind of failure: it may happen again and again."""
+        note = f"{name} cannot learn and is started again: {error!r}"[:2000]
+        await self._service.bus.publish_event(
+            Event(kind="learner_failed", service="trainer", run=run, message=note),
+            message_id=f"event.learner.{run}.{name}.{type(error).__name__}",
+        )
 
     async def add_results(self, name: str, batch: batches.Batch) -> None:
         run = batch.envelope.run
-        await self._imported.wait()
         if (run, name) not in self._loops:
             try:
                 record = await self._service.runs.get(run)
@@ -86,7 +147,10 @@ class Trainer:
             if not record.active or name not in record.spec.schedulers:
                 return
             self._start(record, name)
-        self._loops[run, name].add(batch.rows)
+        loop = self._loops.get((run, name))
+        if loop is None:
+            raise Unavailable(f"the learner {name} of run {run} cannot be made")
+        loop.add(batch.envelope.scheduler, batch.rows)
 
     async def roll_back(self, request: Rollback) -> Manifest:
         loop = self._loops.get((request.run, request.name))

@@ -12,7 +12,6 @@ import nats.js.errors
 from nats.js.api import RawStreamMsg
 
 from shared.bus.client import Bus
-from shared.domain.schedulers import LEARNERS
 from shared.errors import ModelRefused, NotFound
 from shared.messages import signatures, subjects
 from shared.messages.models import MANIFEST, SIGNATURE, Manifest, Model, read_model
@@ -108,9 +107,9 @@ async def ship(bus: Bus, manifest: Manifest, body: bytes, *, after: int) -> int:
 
 async def models_missing(bus: Bus, record: RunRecord) -> bool:
     """Whether a learner of this run has not been pre-trained yet."""
-    spec, run = record.spec, record.run
-    wanted = {subjects.model(run, name) for name in LEARNERS if name in spec.schedulers}
-    if not wanted or spec.learning.pretrain_tasks == 0:
+    run = record.run
+    wanted = {subjects.model(run, name) for name in record.learning_schedulers}
+    if not wanted or record.spec.learning.pretrain_tasks == 0:
         return False
     info = await bus.jetstream.stream_info(
         subjects.MODELS, subjects_filter=subjects.model(run, "*")

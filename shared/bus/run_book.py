@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable
 
 from nats.js import JetStreamContext
 from nats.js.errors import (
@@ -18,9 +19,12 @@ from nats.js.errors import (
 )
 from nats.js.kv import KV_OP, KeyValue
 
+from shared.domain.learning_spec import Objective
+from shared.domain.schedulers import LEARNERS
 from shared.domain.spec import RunSpec
 from shared.errors import NotAllowed, NotFound, Unreadable
 from shared.messages import subjects
+from shared.messages.formats import FORMATS
 from shared.messages.runs import MOVES, RunRecord, RunState, new_run_id, read_run_record
 from shared.runtime.logs import logger
 
@@ -46,12 +50,18 @@ class RunBook:
     async def open(self) -> None:
         await self._kv()
 
-    async def create(self, spec: RunSpec) -> RunRecord:
+    async def create(self, spec: RunSpec, learners: Iterable[str] = LEARNERS) -> RunRecord:
         kv = await self._kv()
         while True:
             now = time.time()
             record = RunRecord(
-                run=new_run_id(), spec=spec, state=RunState.RUNNING, created_at=now, updated_at=now
+                run=new_run_id(),
+                spec=spec,
+                state=RunState.RUNNING,
+                created_at=now,
+                updated_at=now,
+                learners=tuple(learners),
+                message_format=FORMATS["run"],
             )
             try:
                 await kv.create(record.run, record.model_dump_json().encode())
@@ -86,7 +96,7 @@ class RunBook:
         return True
 
     async def spec(self, run: str) -> RunSpec:
-        """A run's spec never changes, so the local copy is always right."""
+        """The local copy: of a spec only the objective may change, which is the trainer's."""
         if run not in self._records:
             self._records[run] = await self.get(run)
         return self._records[run].spec
@@ -109,6 +119,28 @@ class RunBook:
                 continue
             self._records[run] = moved
             return moved
+
+    async def set_objective(self, run: str, objective: Objective) -> RunRecord:
+        """Give the learners of an active run another objective: the one part of a spec that may
+        change, and only where results depend on timing anyway."""
+        while True:
+            record, revision = await self._read(run)
+            if not record.active:
+                raise NotAllowed(f"run {run} is {record.state}: its learners learn no more")
+            if record.spec.lockstep:
+                raise NotAllowed(
+                    f"run {run} learns in lockstep: its results follow from its spec, which does "
+                    "not change; start a run with this objective"
+                )
+            spec = record.spec.model_copy(update={"objective": objective})
+            changed = record.model_copy(update={"spec": spec, "updated_at": time.time()})
+            try:
+                kv = await self._kv()
+                await kv.update(run, changed.model_dump_json().encode(), last=revision)
+            except KeyWrongLastSequenceError:
+                continue
+            self._records[run] = changed
+            return changed
 
     async def delete(self, run: str) -> None:
         await (await self._kv()).purge(run)

@@ -47,6 +47,7 @@ class Service:
         self.name = name
         self.scheduler = scheduler
         self.description = ""
+        self.learner = ""
         self.settings = settings
         self.instance = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
         self.registry = CollectorRegistry()
@@ -105,6 +106,7 @@ class Service:
             started_at=self._started_at,
             http_port=self._port,
             description=self.description,
+            learner=self.learner,
             problems=problems,
         )
 

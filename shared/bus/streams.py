@@ -104,10 +104,13 @@ def _runs_bucket(settings: Settings) -> StreamConfig:
     )
 
 
-def durable(name: str, subject: str, settings: Settings, *, pending: int = 256) -> ConsumerConfig:
+def durable(
+    name: str, subject: str | list[str], settings: Settings, *, pending: int = 256
+) -> ConsumerConfig:
     return ConsumerConfig(
         durable_name=name,
-        filter_subject=subject,
+        filter_subject=subject if isinstance(subject, str) else None,
+        filter_subjects=None if isinstance(subject, str) else sorted(subject),
         ack_wait=settings.ack_wait.total_seconds(),
         max_ack_pending=pending,
         max_deliver=-1,

@@ -34,7 +34,7 @@ class ClusterTracker:
         self.tasks, self.spec, self.platform = tasks, spec, spec.platform
         self._real, self._observation, self._assumed = cluster, observation, observation.expected
         self._overlapped = spec.physics.split == "overlapped"
-        self._arrival = tasks.arrival_time.tolist()
+        self._arrival, self._parents = tasks.arrival_time.tolist(), tasks.parents
         self._width = None if tasks.width is None else tasks.width.tolist()
         self._expected_finish, self._real_finish = list(self._arrival), list(self._arrival)
         self._expected_ends = KnownEnds(self._assumed, tasks, self._expected_finish)
@@ -43,6 +43,7 @@ class ClusterTracker:
         # part, which may be late.
         self._end, self._behind_first = np.array(self._assumed.free), np.zeros(len(self.platform))
         self.now = self.ready = self._real_ready = cluster.clock
+        self._now = np.array(self.now)  # numpy computes faster with it than with a Python number
         self._row = -1
         # While every part ends when it should, nobody has to be told.
         self._watching = False
@@ -55,9 +56,9 @@ class ClusterTracker:
     def arrive(self, row: int) -> None:
         """Move to the arrival of the next task."""
         self._row = row
-        arrival = self._arrival[row]
+        self.ready = self._real_ready = arrival = self._arrival[row]
         if arrival > self.now:
-            self.now = self._real.clock = self._assumed.clock = arrival
+            self.now = self._now[()] = self._real.clock = self._assumed.clock = arrival
             ends = self._ends
             while ends and ends[0][0] <= arrival:
                 device = heappop(ends)[1]
@@ -65,29 +66,28 @@ class ClusterTracker:
                 if next_end is not None:
                     heappush(ends, (next_end, device))
                 self._refresh(device)
-        self.ready = self._real_ready = arrival
-        if self.tasks.parents and (parents := self.tasks.parents[row]):
+        if self._parents and (parents := self._parents[row]):
             self._await_parents(parents)
 
     def available(self) -> Floats:
         """When each device is expected to have done what it was given; now, if it is idle."""
-        earliest: Floats | float = self.now
-        if self._watching:
-            earliest = self._behind_first + self.now
+        earliest = self._behind_first + self._now if self._watching else self._now
         available: Floats = np.maximum(self._end, earliest)
         return available
 
     def finish(self, seconds: Floats) -> Floats:
         """When the current task would finish on each device that it took these seconds on."""
-        finish = self.available()
+        earliest = self._behind_first + self._now if self._watching else self._now
+        finish: Floats = np.maximum(self._end, earliest)
         if self._width is not None and self._width[self._row] > 1:
             finish = self._together(finish, self._width[self._row])
         if self.ready > self.now:
             np.maximum(finish, self.ready, out=finish)
         finish += seconds
-        for device in list(self._assumed.gaps):
-            if math.isfinite(length := float(seconds[device])):
-                finish[device] = self._earliest(device, self.ready, length) + length
+        if self._assumed.gaps:
+            for device in list(self._assumed.gaps):
+                if math.isfinite(length := float(seconds[device])):
+                    finish[device] = self._earliest(device, self.ready, length) + length
         return finish
 
     def place_parts(
@@ -112,16 +112,16 @@ class ClusterTracker:
 
     def place_whole(self, device: int, expected: float, real: float) -> None:
         """Give the current task, of width 1, to one device."""
-        row, ready, now, assumed = self._row, self.ready, self.now, self._assumed
+        row, ready, now = self._row, self.ready, self.now
         if expected != real and not self._watching:
             self._watch_ends()
-        if ready > now or device in assumed.gaps or device in self._real.gaps:
+        if ready > now or device in self._assumed.gaps or device in self._real.gaps:
             ends = self._place(device, ready, self._real_ready, expected, real)
             self._expected_finish[row], self._real_finish[row] = ends
             return
         # Without gaps and waiting for parents this is `_place`, in a third of the time.
-        observation, free, real_free = self._observation, assumed.free, self._real.free
-        end, real_end, delay = free[device], real_free[device], 0.0
+        observation, free, real_free = self._observation, self._assumed.free, self._real.free
+        end, real_end, late, delay = free[device], real_free[device], 0.0, 0.0
         parts = observation.parts.get(device)
         if parts is not None and parts[0][1] <= now:
             observation.finish_parts(device, now)
@@ -132,14 +132,16 @@ class ClusterTracker:
             observation.parts[device] = [(end, real_end, 1)]
             if self._watching:
                 heappush(self._ends, (real_end, device))
-            self._end[device] = end
         else:
-            end, real_end, first = end + expected, real_end + real, parts[0][0]
-            observation.append(parts, (end, real_end, 1))
-            late = observation.late.get(device, 0.0)
-            delay = late if late > now - first else now - first
-            self._end[device], self._behind_first[device] = end + late, end - first
-        free[device], real_free[device] = end, real_end
+            end, real_end = end + expected, real_end + real
+            parts.append((end, real_end, 1))
+            if len(parts) > observation.most_parts:
+                observation.shorten(parts)
+            if self._watching:
+                late, first = observation.late.get(device, 0.0), parts[0][0]
+                delay = late if late > now - first else now - first
+                self._behind_first[device] = end - first
+        free[device], real_free[device], self._end[device] = end, real_end, end + late
         self._expected_finish[row], self._real_finish[row] = end + delay, real_end
 
     def waiting(self) -> Integers:
@@ -162,6 +164,7 @@ class ClusterTracker:
         self._finish_parts()
         self._ends = [(parts[0][1], device) for device, parts in self._observation.parts.items()]
         heapify(self._ends)
+        self._behind_first[:] = 0.0  # of those that have become idle unwatched
         for device in self._observation.parts:
             self._refresh(device)
 

@@ -52,24 +52,39 @@ class ClusterView:
         self._tasks, self._spec, self._platform = tasks, spec, spec.platform
         self._tracker = ClusterTracker(cluster, observation, tasks, spec)
         self._real_times = real_seconds(tasks, spec)
-        self._real_whole = whole_seconds(tasks, spec, self._real_times).tolist()
         self._moving = moving_seconds(tasks, spec)
+        self._real_whole = self._alone_on_a_device().T.tolist()
         self._type = self._platform.type_of.tolist()
-        self._accelerator = [kind.accelerator for kind in self._platform.types]
-        self._wide = None if tasks.width is None else (tasks.width > 1).tolist()
+        self._accelerator = [self._platform.types[kind].accelerator for kind in self._type]
         count = len(tasks)
         self._share, self._expected_time = [0.0] * count, [0.0] * count
         self._device, self._cpu = [NOWHERE] * count, [NOWHERE] * count
+        self._probability, self._explored = np.ones(count), np.zeros(count, np.bool_)
+        self._scores: dict[int, list[float]] = {}
         self._order: Integers | None = None
         self._row, self._placed, self._complete = -1, True, False
-        self.expect(self._real_times if knows_real_times else seconds(tasks, spec))
+        self._predicted: Floats | None = None
+        self._expect(self._real_times if knows_real_times else seconds(tasks, spec))
+
+    def _alone_on_a_device(self) -> Floats:
+        """Real seconds of each whole task on each device type; infinite: there is more to it."""
+        alone = whole_seconds(self._tasks, self._spec, self._real_times)
+        if self._moving is not None:
+            alone[:] = math.inf
+        elif self._tasks.width is not None:
+            alone[self._tasks.width > 1] = math.inf
+        return alone
 
     def expect(self, times: Floats) -> None:
         """Use these expected seconds instead of the platform's: of each whole task (row) on each
         device type (column), transfer included."""
+        self._predicted = times
+        self._expect(times)
+
+    def _expect(self, times: Floats) -> None:
         self._times = times
         self._by_type = whole_seconds(self._tasks, self._spec, times)
-        self._whole = self._by_type.tolist()
+        self._whole = self._by_type.T.tolist()  # of each device type, by row
         few = len(self._platform) <= FEW_DEVICES
         self._by_device = self._on_devices(slice(None)) if few else None
 
@@ -95,9 +110,10 @@ class ClusterView:
         puts tasks that arrive at the same moment into another order than by id."""
         if order is not None:
             self._order = _checked(order, self._tasks)
+        arrive = self._tracker.arrive
         for row in range(len(self._tasks)) if order is None else order.tolist():
             self._row, self._placed = row, False
-            self._tracker.arrive(row)
+            arrive(row)
             yield row
             if not self._placed:
                 raise WrongPlacement(f"task {self._tasks.task_id[row]} was not placed")
@@ -125,32 +141,53 @@ class ClusterView:
 
     def finish(self) -> Floats:
         """When the whole task is expected to finish on each device."""
-        return self._tracker.finish(self.seconds())
+        by_device = self._by_device
+        seconds = self.seconds() if by_device is None else by_device[self._row]
+        return self._tracker.finish(seconds)
 
     def place(
-        self, device: int | np.integer, share: float | None = None, cpu: int = NOWHERE
+        self,
+        device: int | np.integer,
+        share: float | None = None,
+        cpu: int = NOWHERE,
+        probability: float | None = None,
+        explored: bool = False,
+        scores: Floats | None = None,
     ) -> None:
         """Give the whole task to a device, or a share of it to an accelerator and the rest to a CPU
-        of the same node (left out: one in rotation by task id)."""
+        of the same node (left out: one in rotation by task id).
+
+        `probability` is that of this choice, `explored` says that it was made to learn from it;
+        `scores` are what was compared, one for each device (lower is better): people can see why.
+        """
         row, device = self._row, int(device)  # argmin gives numpy's integers
         if self._placed:
             raise WrongPlacement(f"task {self._tasks.task_id[row]} was placed twice")
         if not 0 <= device < len(self._type):
             raise WrongPlacement(f"device {device}: the cluster has {len(self._type)}, from 0 on")
-        kind = self._type[device]
-        if self._accelerator[kind]:
+        if probability is not None or scores is not None:
+            self._remember_choice(row, probability, explored, scores)
+        if self._accelerator[device]:
             share = 1.0 if share is None else float(share)
             self._share[row], self._device[row], self._cpu[row] = share, device, cpu
         else:
             share, self._cpu[row] = 1.0, device
-        expected, real = self._whole[row][kind], self._real_whole[row][kind]
-        regular = self._moving is None and (self._wide is None or not self._wide[row])
-        if share == 1.0 and regular and expected + real < math.inf:
+        kind = self._type[device]
+        expected, real = self._whole[kind][row], self._real_whole[kind][row]
+        if share == 1.0 and expected + real < math.inf:
             self._expected_time[row] = expected
             self._tracker.place_whole(device, expected, real)
         else:
             self._place_by_physics()
         self._placed = True
+
+    def _remember_choice(
+        self, row: int, probability: float | None, explored: bool, scores: Floats | None
+    ) -> None:
+        if probability is not None:
+            self._probability[row], self._explored[row] = probability, explored
+        if scores is not None and len(scores) <= FEW_DEVICES:
+            self._scores[row] = scores.tolist()
 
     def decisions(self) -> Decisions:
         if not self._complete:
@@ -159,8 +196,14 @@ class ClusterView:
             gpu_fraction=np.array(self._share),
             device=np.array(self._device),
             cpu=np.array(self._cpu),
+            explored=self._explored,
+            probability=self._probability,
             expected_time=np.array(self._expected_time),
             order=self._order,
+            predicted=self._predicted,
+            scores=[self._scores.get(row, []) for row in range(len(self._tasks))]
+            if self._scores
+            else None,
         )
 
     def _place_by_physics(self) -> None:

@@ -51,14 +51,14 @@ class Observation:
         if expected_end < parts[-1][0]:  # it fits into a gap before others
             insort(parts, part)
             return parts[0] is part
-        self.append(parts, part)
-        return False
-
-    def append(self, parts: list[Part], part: Part) -> None:
-        """A part goes behind all others."""
         parts.append(part)
         if len(parts) > self.most_parts:
-            parts[1:] = _joined(parts[1:])
+            self.shorten(parts)
+        return False
+
+    def shorten(self, parts: list[Part]) -> None:
+        """Of a device that has more than it can remember: neighbours but the first become one."""
+        parts[1:] = _joined(parts[1:])
 
     def finish_parts(self, device: int, now: float) -> float | None:
         """Take note of what has ended on the device by now. Returns when the next part really

@@ -5,10 +5,17 @@ A policy is found by its name in `services/scheduler/policies/`; a plug-in needs
 
 from __future__ import annotations
 
+import re
+
+SCHEDULER_NAME = r"^[a-z][a-z0-9_]{0,31}$"
+
 ORACLE = "oracle"
 CLAIRVOYANT = "clairvoyant"
 FOREST = "hybrid_ml"
 AGENT = "rl_agent"
+PREDICTIVE = "predictive"
+ATTENTION = "attention_agent"
+BANDIT = "bandit"
 
 BUILT_IN = (
     "round_robin",
@@ -22,13 +29,23 @@ BUILT_IN = (
     "least_loaded",
     "eft",
     "heft",
+    PREDICTIVE,
+    ATTENTION,
+    BANDIT,
     CLAIRVOYANT,
 )
 
 # They know real times that nobody can know: shown for comparison, not as competitors.
 REFERENCES = (ORACLE, CLAIRVOYANT)
 
-LEARNERS = (FOREST, AGENT)
+# Those that decide with a model; its learner is found by this name in `services/trainer/learners/`.
+LEARNERS = (FOREST, AGENT, PREDICTIVE, ATTENTION, BANDIT)
 
-# The scheduler whose results each learner learns from.
-TEACHERS = {FOREST: ORACLE, AGENT: AGENT}
+
+def check_scheduler_name(name: str) -> str:
+    if not re.fullmatch(SCHEDULER_NAME, name):
+        raise ValueError(
+            f"{name!r} is no scheduler name: lower-case letters, digits and _, "
+            "a letter first, at most 32"
+        )
+    return name

@@ -1,6 +1,6 @@
 """The RunSpec: everything that decides what a run computes, validated.
 
-The same spec and seed give the same tasks, and the same results of rules and the Oracle. Every
+The same spec and seed give the same tasks and the same results (of learners: in lockstep). Every
 constant of the physics, the cluster and the workload is a field here; nothing that changes a
 result is configured anywhere else.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,15 +22,18 @@ from pydantic import (
 )
 
 from shared.domain.cluster_spec import Cluster
+from shared.domain.learning_spec import Learning, Objective
 from shared.domain.measured_times import Curve
 from shared.domain.platform import Defaults, Platform, make_platform
-from shared.domain.spec_model import NonNegative, Positive, Share, SpecModel
+from shared.domain.schedulers import check_scheduler_name
+from shared.domain.spec_model import NonNegative, Positive, SpecModel
 from shared.domain.tasks import LARGEST
 from shared.domain.validation_messages import explain
 from shared.domain.workload_spec import Workload, check_tasks_can_run
 from shared.errors import SpecError
 
-SCHEDULER_NAME = r"^[a-z][a-z0-9_]{0,31}$"
+# A longer run at pace max is about throughput: learners must not slow it down unless asked to.
+MOST_LOCKSTEP_TASKS = 300_000
 
 
 class Physics(SpecModel):
@@ -89,79 +91,6 @@ class Oracle(SpecModel):
     step: float = Field(default=0.05, gt=0, le=0.5, description="grid of shares that are tried")
 
 
-class Forest(SpecModel):
-    """The learner behind `hybrid_ml`: a random forest that imitates the Oracle."""
-
-    trees: int = Field(default=100, ge=1, le=1000)
-    retrain_every: int = Field(default=50, ge=1, description="new Oracle results between fits")
-    window: int = Field(default=1000, ge=50, le=100_000, description="newest results fitted on")
-    judge_on: int = Field(
-        default=25, ge=5, le=1000, description="newest results kept back to judge a fresh forest"
-    )
-    tolerance: NonNegative = Field(
-        default=0.01, description="how much worse than the model in service it may be and ship"
-    )
-    drift_delta: float = Field(
-        default=0.002, gt=0, lt=1, description="confidence of the drift detector (ADWIN)"
-    )
-
-
-class Agent(SpecModel):
-    """The learner behind `rl_agent`: a dueling double DQN. Described in services/trainer/dqn.py."""
-
-    hidden: int = Field(default=256, ge=8, le=1024, description="units of each hidden layer")
-    replay: int = Field(default=50_000, ge=1000, le=1_000_000)
-    batch: int = Field(default=64, ge=8, le=4096)
-    newest: int = Field(
-        default=500,
-        ge=1,
-        description="half of a batch is from that many newest; after a surprise, from those since",
-    )
-    target_every: int = Field(default=50, ge=1, description="steps between target copies")
-    learning_rate: Positive = 0.001
-    discount: float = Field(
-        default=0.0,
-        ge=0,
-        lt=1,
-        description="0: where a task runs does not change which task comes next",
-    )
-    clip: Positive = Field(default=1.0, description="largest norm of a gradient")
-    pretrain_steps: int = Field(default=1000, ge=0, le=100_000)
-    steps_per_result: NonNegative = Field(default=1.0, description="learning steps per result")
-    ship_every: int = Field(default=50, ge=1, description="learning steps between shipments")
-    epsilon_start: Share = Field(default=0.05, description="exploration at the first task")
-    epsilon_cold: Share = Field(default=1.0, description="the same, without pre-training")
-    epsilon_end: Share = 0.01
-    epsilon_tasks: Positive = Field(
-        default=1500, description="tasks after which it has fallen to 1/e"
-    )
-    surprise: Positive = Field(
-        default=4.0, description="error, over the usual one, that means the workload has changed"
-    )
-    surprise_steps: NonNegative = Field(
-        default=16.0, description="additional steps per result after such a change"
-    )
-    surprise_rate: Positive = Field(
-        default=3.0, description="factor of the learning rate after such a change"
-    )
-    surprise_epsilon: Share = Field(default=0.5, description="exploration after such a change")
-    calm_down: Positive = Field(default=10, description="results in which these effects halve")
-    indifference: NonNegative = Field(
-        default=0.2, description="GPUs whose values differ by a smaller share take turns"
-    )
-
-
-class Learning(SpecModel):
-    """How the learning schedulers learn."""
-
-    pretrain_tasks: int = Field(
-        default=1000, ge=0, le=100_000, description="generated tasks learned from before the first"
-    )
-    energy_weight: Share = Field(default=0.5, description="0: time alone counts, 1: energy alone")
-    forest: Forest = Forest()
-    agent: Agent = Agent()
-
-
 class RunSpec(SpecModel):
     """One simulation."""
 
@@ -180,6 +109,7 @@ class RunSpec(SpecModel):
     physics: Physics = Physics()
     oracle: Oracle = Oracle()
     learning: Learning = Learning()
+    objective: Objective = Objective()
     workload: Workload = Field(default_factory=lambda: Workload.model_validate({}))
     _platform: tuple[Cluster, Physics, Platform] | None = PrivateAttr(default=None)
     _without_noise: tuple[Physics, RunSpec] | None = PrivateAttr(default=None)
@@ -245,6 +175,14 @@ class RunSpec(SpecModel):
     def submitted(self) -> bool:
         return self.workload.source == "submitted"
 
+    @property
+    def lockstep(self) -> bool:
+        """Whether learners learn in step with the stream; see `shared.domain.lockstep`."""
+        if self.learning.sync != "auto":
+            return self.learning.sync == "lockstep"
+        counted = self.tasks is not None and self.tasks <= MOST_LOCKSTEP_TASKS
+        return self.pace == "max" and (counted or self.submitted)
+
     @model_validator(mode="after")
     def _submitted_tasks_end_by_themselves(self) -> RunSpec:
         if self.submitted and self.tasks is not None:
@@ -301,12 +239,3 @@ def read_mapping(path: Path) -> Any:
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         kind = "JSON" if path.suffix == ".json" else "YAML"
         raise SpecError([f"{path}: not valid {kind}: {error}"]) from None
-
-
-def check_scheduler_name(name: str) -> str:
-    if not re.fullmatch(SCHEDULER_NAME, name):
-        raise ValueError(
-            f"{name!r} is no scheduler name: lower-case letters, digits and _, "
-            "a letter first, at most 32"
-        )
-    return name

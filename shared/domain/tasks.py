@@ -72,6 +72,9 @@ class Decisions:
     expected_time: Floats | None = None  # seconds of execution that the policy expects
     # Row numbers in the order in which tasks that arrive together are served; None: by id.
     order: Integers | None = None
+    # What the policy compared: its own seconds on each device type, and a score for each device.
+    predicted: Sequence[Sequence[float]] | Floats | None = None
+    scores: Sequence[Sequence[float]] | None = None
 
 
 def take(tasks: Tasks, rows: slice | Integers) -> Tasks:

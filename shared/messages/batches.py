@@ -29,7 +29,16 @@ from shared.domain.tasks import (
 )
 from shared.errors import Unreadable
 from shared.messages.arrow_safety import BROKEN, refuse_compression
-from shared.messages.columns import DECISION, RESULT, TASK, Column, arrow_schema
+from shared.messages.columns import (
+    DECISION,
+    EXPLAINED,
+    FLOAT,
+    RESULT,
+    TASK,
+    Column,
+    arrow_schema,
+    list_of,
+)
 from shared.messages.envelope import Envelope, read_envelope
 
 COLUMNS = {"tasks": TASK, "decisions": TASK + DECISION, "results": TASK + DECISION + RESULT}
@@ -47,11 +56,18 @@ class Batch:
 
 
 def encode(envelope: Envelope, rows: pa.RecordBatch) -> bytes:
-    rows = rows.replace_schema_metadata({"envelope": envelope.to_json()})
+    rows = _without_empty_lists(rows).replace_schema_metadata({"envelope": envelope.to_json()})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_batch(rows)
     return bytes(sink.getvalue())
+
+
+def _without_empty_lists(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Most schedulers explain nothing: a column that is left out is read as empty."""
+    names = [c.name for c in DECISION if c.since == EXPLAINED and c.name in rows.schema.names]
+    empty = [name for name in names if not len(rows.column(name).flatten())]
+    return rows.drop_columns(empty) if empty else rows
 
 
 def decode(body: bytes, subject: str) -> Batch:
@@ -115,11 +131,18 @@ def select_columns(rows: pa.RecordBatch, columns: tuple[Column, ...]) -> pa.Reco
 def _of_older_version(rows: pa.RecordBatch, wanted: Column, present: Counter[str]) -> pa.Array:
     """A column under its former name, or the value that stands for its absence."""
     if not present[wanted.formerly]:
-        return pa.repeat(pa.scalar(wanted.default, wanted.type), rows.num_rows)
+        return _repeated(wanted.default, wanted.type, rows.num_rows)
     values = rows.column(wanted.formerly)
     if not pa.types.is_integer(values.type):
         raise Unreadable(f"column {wanted.formerly} is {values.type}, expected {wanted.type}")
     return values.cast(wanted.type)
+
+
+def _repeated(value: Any, arrow_type: pa.DataType, count: int) -> pa.Array:
+    if value == []:  # Arrow repeats lists one by one, and not 0 times
+        offsets, nothing = np.zeros(count + 1, np.int32), pa.array([], arrow_type.value_type)
+        return pa.ListArray.from_arrays(pa.array(offsets), nothing, type=arrow_type)
+    return pa.repeat(pa.scalar(value, arrow_type), count)
 
 
 def _check_values(rows: pa.RecordBatch, kind: str) -> None:
@@ -233,8 +256,20 @@ def decision_rows(
         "probability": np.ones(count) if probability is None else probability,
         "expected_time": np.zeros(count) if expected is None else expected,
         "turn": _turns(decisions.order, tasks.task_id),
+        "predicted": _lists(decisions.predicted, count),
+        "scores": _lists(decisions.scores, count),
     }
     return _rows("decisions", values, task_rows)
+
+
+def _lists(rows: Any, count: int) -> pa.Array:
+    if rows is None:
+        return _repeated([], list_of(FLOAT), count)
+    offsets = np.cumsum([0, *map(len, rows)]).astype(np.int32)
+    values = np.concatenate(rows).astype(np.float64)
+    # JSON has no infinity.
+    values = np.where(np.isfinite(values), values, -1.0)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values), type=list_of(FLOAT))
 
 
 def _turns(order: Integers | None, task_id: Integers) -> Integers:
@@ -267,11 +302,14 @@ def _rows(
 ) -> pa.RecordBatch:
     schema = SCHEMAS[kind]
     first = [] if before is None else before.columns
-    arrays = [
-        pa.array(_as_type(values[field.name], field.type), field.type)
-        for field in list(schema)[len(first) :]
-    ]
+    arrays = [_array(values[field.name], field.type) for field in list(schema)[len(first) :]]
     return pa.RecordBatch.from_arrays([*first, *arrays], schema=schema)
+
+
+def _array(values: Any, arrow_type: pa.DataType) -> pa.Array:
+    if isinstance(values, pa.Array):
+        return values
+    return pa.array(_as_type(values, arrow_type), arrow_type)
 
 
 def _as_type(values: Any, arrow_type: pa.DataType) -> Any:

@@ -22,6 +22,7 @@ TIMESTAMP = pa.timestamp("us", tz="UTC")
 # The schema versions that added columns for any cluster, and for schedulers that see theirs.
 DEVICES = 2
 OBSERVED = 3
+EXPLAINED = 4
 
 
 def list_of(item: pa.DataType) -> pa.DataType:
@@ -108,6 +109,21 @@ DECISION = (
         since=OBSERVED,
         default=-1,
     ),
+    Column(
+        "predicted",
+        list_of(FLOAT),
+        "the scheduler's own seconds of the whole task on each device type (-1: it cannot run "
+        "there); empty: it has none",
+        since=EXPLAINED,
+        default=[],
+    ),
+    Column(
+        "scores",
+        list_of(FLOAT),
+        "what the scheduler compared, for each device: lower is better; empty: it does not say",
+        since=EXPLAINED,
+        default=[],
+    ),
 )
 RESULT = (
     Column("time", FLOAT, "execution time, seconds"),
@@ -148,6 +164,7 @@ _PYTHON_TYPES = {
     TEXT: str,
     FLAG: bool,
     list_of(INT): list[int],
+    list_of(FLOAT): list[float],
 }
 
 
@@ -157,7 +174,9 @@ def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
 
 def pydantic_fields(columns: Iterable[Column]) -> dict[str, Any]:
     """Field definitions for `pydantic.create_model`."""
-    return {
-        column.name: (_PYTHON_TYPES[column.type], Field(description=column.description))
-        for column in columns
-    }
+    fields: dict[str, Any] = {}
+    for column in columns:
+        default = {"default": column.default} if column.since == EXPLAINED else {}
+        info = Field(description=column.description, **default)
+        fields[column.name] = (_PYTHON_TYPES[column.type], info)
+    return fields

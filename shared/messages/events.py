@@ -37,6 +37,7 @@ class ServiceReport(BaseModel):
     started_at: float
     http_port: int
     description: str = ""  # of a scheduler's policy
+    learner: str = ""  # whose models the policy decides with
     problems: dict[str, str] = {}
 
     @property

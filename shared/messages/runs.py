@@ -8,9 +8,10 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from shared.domain.schedulers import LEARNERS
 from shared.domain.spec import RunSpec
 from shared.errors import Unreadable
-from shared.messages.formats import FORMATS, RunFormat, problem
+from shared.messages.formats import LOCKSTEP, RunFormat, problem
 
 
 class RunState(StrEnum):
@@ -39,11 +40,22 @@ class RunRecord(BaseModel):
     state: RunState
     created_at: float
     updated_at: float
-    message_format: RunFormat = FORMATS["run"]
+    # The schedulers that learn, plug-ins among them; older records have none.
+    learners: tuple[str, ...] = LEARNERS
+    message_format: RunFormat = 1
 
     @property
     def active(self) -> bool:
         return self.state in ACTIVE
+
+    @property
+    def learning_schedulers(self) -> list[str]:
+        return [name for name in self.spec.schedulers if name in self.learners]
+
+    @property
+    def in_segments(self) -> bool:
+        """Whether batches of tasks end where a segment of lockstep ends."""
+        return self.spec.lockstep and bool(self.learning_schedulers)
 
 
 def new_run_id() -> str:
@@ -59,4 +71,11 @@ def read_run_record(body: bytes, run: str) -> RunRecord:
         raise Unreadable(f"not a readable run record: {problem(error)}") from None
     if record.run != run:
         raise Unreadable(f"the record of another run, {record.run}")
-    return record
+    return record if record.message_format >= LOCKSTEP else _learning_by_wall_clock(record)
+
+
+def _learning_by_wall_clock(record: RunRecord) -> RunRecord:
+    """A run that an older version started has models that do not follow the tasks."""
+    learning = record.spec.learning.model_copy(update={"sync": "free"})
+    spec = record.spec.model_copy(update={"learning": learning})
+    return record.model_copy(update={"spec": spec})

@@ -74,6 +74,9 @@ class GatewayClient:
     def post(self, path: str, body: Any = None, **parameters: Any) -> Any:
         return self._send("POST", path, json=body, params=_without_none(parameters))
 
+    def put(self, path: str, body: Any) -> Any:
+        return self._send("PUT", path, json=body)
+
     def delete(self, path: str, **parameters: Any) -> Any:
         return self._send("DELETE", path, params=_without_none(parameters))
 

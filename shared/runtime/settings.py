@@ -80,6 +80,10 @@ class Settings(BaseSettings):
         default="",
         description="a worker's policy: a built-in name, package.module:Class, or file.py",
     )
+    plugins: str = Field(
+        default="",
+        description="the trainer's: policies of users that may have a learner, comma-separated",
+    )
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "console"] = "json"

@@ -36,10 +36,11 @@ def index_by(rows: list[dict[str, Any]], key: str) -> dict[Any, dict[str, Any]]:
 
 
 def totals(arena: ArenaProcess, run: str) -> dict[str, dict[str, Any]]:
+    # Rounded: the order in which ClickHouse adds up changes the last digits, and ties with them.
     rows = arena.sql(
-        "SELECT scheduler, count() AS tasks, sum(time) AS time, sum(energy) AS energy, "
+        "SELECT scheduler, count() AS tasks, round(sum(r.time), 9) AS time, sum(energy) AS energy, "
         "sum(cost) AS cost, sum(wait) AS wait, max(finish) AS makespan, "
-        "sum(turnaround) AS turnaround, "
+        "round(sum(r.turnaround), 9) AS turnaround, "
         f"arraySort(groupArray(r.turnaround))[{TASKS * 99 // 100}] AS p99, "
         "countIf(status = 'failed') AS failed, "
         "countIf(gpu_fraction > 0) AS gpu_tasks "

@@ -195,7 +195,8 @@ class ArenaProcess:
 
     def kill_worker(self, scheduler: str) -> None:
         for child in self.processes("services.scheduler"):
-            if child.environ().get("HYBRID_POLICY") == scheduler:
-                child.kill()
-                return
+            with contextlib.suppress(psutil.NoSuchProcess):  # one that has just died
+                if child.environ().get("HYBRID_POLICY") == scheduler:
+                    child.kill()
+                    return
         raise AssertionError(f"no worker of {scheduler}")

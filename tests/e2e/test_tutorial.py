@@ -1,4 +1,4 @@
-"""The tutorial of the README works as printed."""
+"""The tutorials of the README and of docs/schedulers.md work as printed."""
 
 from __future__ import annotations
 
@@ -14,24 +14,27 @@ from shared.domain.schedulers import BUILT_IN, LEARNERS
 from shared.domain.spec import RunSpec
 from tests.e2e.arena import hybrid
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
-MINE, MY_EFT = "transfer_aware", "my_eft"
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+TEXT = README + (ROOT / "docs" / "schedulers.md").read_text()
+MINE, MY_EFT, MY_LEARNER = "transfer_aware", "my_eft", "linear_times"
 COMMANDS = (
     "hybrid up --add my_scheduler.py --tasks 2000 --pace max --exit",
     "hybrid up --add my_eft.py --scale my_eft=3 --tasks 2000 --pace max --exit",
+    "hybrid up --add my_learner.py --tasks 2000 --pace max --exit",
 )
 
 
 @pytest.fixture(scope="module")
 def summary(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The output of the tutorial's two commands as one, with the tutorial's schedulers."""
+    """The output of the tutorials' commands as one, with the tutorials' schedulers."""
     folder = tmp_path_factory.mktemp("tutorial")
-    found = re.findall(r"<!-- tutorial: (\S+) -->\n```python\n(.*?)```", README, re.S)
-    assert [name for name, _ in found] == ["my_scheduler.py", "my_eft.py"]
+    found = re.findall(r"<!-- tutorial: (\S+) -->\n```python\n(.*?)```", TEXT, re.S)
+    assert [name for name, _ in found] == ["my_scheduler.py", "my_eft.py", "my_learner.py"]
     for name, text in found:
         (folder / name).write_text(text)
-    assert all(command in README for command in COMMANDS)
-    added = "--add my_scheduler.py --add my_eft.py --scale my_eft=3"
+    assert all(command in TEXT for command in COMMANDS)
+    added = "--add my_scheduler.py --add my_eft.py --scale my_eft=3 --add my_learner.py"
     # A token in the environment must not break it.
     token = {"HYBRID_GATEWAY_TOKEN": "s3cret"}
     options = f"{added} --tasks 2000 --pace max --exit --json".split()
@@ -60,12 +63,24 @@ def test_the_tutorials_earliest_finish_is_the_built_in_one(summary: dict[str, An
     assert schedulers[MY_EFT]["avg_turnaround"] < min(turnaround.values())
 
 
+def test_the_tutorials_learner_learns_in_lockstep(summary: dict[str, Any]) -> None:
+    row = summary["schedulers"][MY_LEARNER]
+    # Four segments of 500 tasks: two for the pre-trained model, one for each version after it.
+    assert (row["models"], row["versions"]) == (3, [1, 2, 3])
+    # Task 1000, the first of version 2, is 501 tasks after the newest one that it knows.
+    assert row["staleness"] == pytest.approx((501 + 1000) / 2)
+    eft = summary["schedulers"]["eft"]["avg_turnaround"]
+    assert row["avg_turnaround"] < 2 * eft
+    assert row["avg_turnaround"] != eft  # its times are its own
+
+
 def test_up_exit_json_prints_one_object_that_sums_the_run_up(summary: dict[str, Any]) -> None:
     assert summary["tasks"] == 2000
     assert summary["tasks_per_s"] == pytest.approx(2000 / summary["seconds"], rel=0.01)
-    assert set(summary["schedulers"]) == {*BUILT_IN, MINE, MY_EFT}
+    assert set(summary["schedulers"]) == {*BUILT_IN, MINE, MY_EFT, MY_LEARNER}
     for name, row in summary["schedulers"].items():
-        learned = {"models", "vs_oracle_last"} if name in LEARNERS else set()
+        learns = name in LEARNERS or name == MY_LEARNER
+        learned = {"models", "versions", "staleness", "vs_oracle_last"} if learns else set()
         assert set(row) >= {
             "results", "failed", "total_time", "avg_time", "avg_wait", "avg_turnaround",
             "turnaround_p50", "turnaround_p95", "turnaround_p99", "avg_slowdown", "makespan",

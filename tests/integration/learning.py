@@ -20,6 +20,7 @@ AGENT_RULE = {"hidden": 16, "pretrain_steps": 50}
 def learning(pretrain: int = 100, *, forest: Any = None, agent: Any = None) -> dict[str, Any]:
     return {
         "pretrain_tasks": pretrain,
+        "sync": "free",
         "forest": {**FOREST_RULE, **(forest or {})},
         "agent": {**AGENT_RULE, **(agent or {})},
     }

@@ -57,7 +57,7 @@ SUBSCRIBE = {
     "placed.*.*": {"scheduler", "admin"},
     "events.*": {"gateway", "admin"},
     "rejected.*": {"admin"},
-    "$KV.runs.*": {"admin"},
+    "$KV.runs.*": {"scheduler", "admin"},
     "arena.rollcall": EVERYBODY,
     "arena.rollback": {"trainer", "admin"},
     "arena.present.gateway.>": {"gateway", "admin"},

@@ -15,7 +15,7 @@ import pytest
 import websockets
 from pydantic import SecretStr
 
-from services.trainer import forest
+from services.trainer.learners import hybrid_ml as forest
 from shared.bus import model_registry
 from shared.bus.dead_letters import DeadLetterQueue, Filter
 from shared.domain.schedulers import FOREST

@@ -10,6 +10,7 @@ import pytest
 
 from services.gateway.analysis import queries as analysis
 from services.gateway.analysis.device_work import work_between
+from services.gateway.analysis.errors import error_tracks
 from services.gateway.analysis.queues import queue_tracks
 from services.gateway.history import queries as history
 from services.gateway.models.queries import models
@@ -59,11 +60,12 @@ def runs(clickhouse: clickhouse_server.Server) -> Iterator[ReadsTables]:
                 f"[number, number] FROM numbers({tasks // 10})"
             )
             store.command(
-                "INSERT INTO scheduler_results (run, scheduler, batch, task_id, time, status, "
-                "gpu_start, cpu_start, cpu_time, finish, turnaround) "
-                f"SELECT '{run}', '{scheduler}', intDiv(number, 10), number, 0.1, 'ok', "
+                "INSERT INTO scheduler_results (run, scheduler, batch, task_id, time, status, cpu, "
+                "gpu_start, cpu_start, cpu_time, finish, turnaround, expected_time) "
+                f"SELECT '{run}', '{scheduler}', intDiv(number, 10), number, 0.1, 'ok', 4, "
                 f"number / 4, number * {pace[scheduler]}, 0.1, number * {pace[scheduler]} + 0.1, "
-                f"number * ({pace[scheduler]} - 0.25) + 0.1 FROM numbers({tasks})"
+                f"number * ({pace[scheduler]} - 0.25) + 0.1, 0.1 / (1 + number / {tasks}) "
+                f"FROM numbers({tasks})"
             )
         store.command(
             "INSERT INTO tasks (run, task_id, size, compute_intensity, memory_required, "
@@ -159,3 +161,17 @@ def test_queues_are_counted_from_as_many_rows_after_a_million_tasks(runs: ReadsT
             assert unfinished == pytest.approx(2 * time, rel=0.01, abs=1.5)
     # Eight blocks at each of 12 moments, each in one granule or two; and the standings.
     assert max(runs.read_rows) <= 12 * 8 * 2 * GRANULE
+
+
+def test_errors_are_measured_on_as_many_rows_after_a_million_tasks(runs: ReadsTables) -> None:
+    """The expected time falls from the real one, which it is at first, to half of it."""
+    for run, stretches in (("short", 20), ("long", 60)):
+        runs.read_rows.clear()
+        track = error_tracks(runs, run, ["greedy"], PLATFORM)["greedy"]
+        assert track.exact == (run == "short")
+        assert list(track.types) == ["cpu"]
+        wanted = [(number + 0.5) / stretches for number in range(stretches)]
+        assert track.types["cpu"].error == pytest.approx(wanted, abs=0.001)
+        assert max(track.types["cpu"].tasks) == (50 if run == "short" else 1000)
+    # A block of 1,000 tasks in each stretch, in one granule or two; and the standings.
+    assert max(runs.read_rows) <= 60 * 2 * GRANULE

@@ -27,6 +27,7 @@ MUTATING = [
     ("POST", "/api/resume"),
     ("POST", "/api/tasks"),
     ("POST", "/api/runs/{run}/tasks"),
+    ("PUT", "/api/runs/{run}/objective"),
     ("POST", "/api/models/{run}/{name}/rollback"),
     ("DELETE", "/api/history"),
     ("POST", "/api/rejected/{sequence}/replay"),

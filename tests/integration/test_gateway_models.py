@@ -133,7 +133,7 @@ async def test_a_model_is_downloaded_as_it_was_published(
         ("some-run/hybrid_ml/9", 404, "version 9 of hybrid_ml in run some-run is not stored"),
         ("some-run/rl_agent/newest", 404, "no model of rl_agent in run some-run"),
         ("other-run/hybrid_ml/1", 404, "not stored"),
-        ("some-run/greedy/1", 404, "no learner 'greedy'; there are hybrid_ml, rl_agent"),
+        ("some-run/greedy/1", 404, "version 1 of greedy in run some-run is not stored"),
         ("*/hybrid_ml/1", 404, "no run '*'"),
         ("%3E/hybrid_ml/newest", 404, "no run '>'"),
         ("some-run/*/newest", 404, "no learner '*'"),
@@ -171,8 +171,8 @@ async def test_a_rollback_that_fails_says_why(arena: Arena, http: httpx.AsyncCli
     assert len(requests) == 2
     for body in ({}, {"version": 0}, {"version": "newest"}, {"version": 1, "now": True}):
         assert_problem(await http.post(place, json=body), 422)
-    answer = await http.post("/api/models/some-run/greedy/rollback", json={"version": 1})
-    assert_problem(answer, 404, "no learner 'greedy'")
+    answer = await http.post("/api/models/some-run/Greedy/rollback", json={"version": 1})
+    assert_problem(answer, 404, "no learner 'Greedy'")
     assert len(requests) == 2
 
 

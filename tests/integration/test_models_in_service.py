@@ -12,7 +12,7 @@ from services.scheduler import model_cache
 from services.scheduler.frozen_forest import FrozenForest
 from services.scheduler.model_cache import ModelCache
 from services.scheduler.policies.hybrid_ml import HybridMl
-from services.trainer import forest
+from services.trainer.learners import hybrid_ml as forest
 from shared.bus import model_registry, streams
 from shared.bus.client import Bus
 from shared.bus.task_stream import Position, load_position

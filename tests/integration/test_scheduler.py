@@ -149,12 +149,28 @@ async def test_a_fixed_policy_resumes_where_it_failed(arena: Arena, tmp_path: Pa
 
 async def test_a_run_that_does_not_name_the_scheduler_is_skipped(arena: Arena) -> None:
     await arena.schedulers("greedy", "oracle")
+    await arena.run(schedulers=["greedy"])  # so that it pulls
     run = await arena.run(schedulers=["oracle"])
     await send_tasks(arena, run, 3)
     await decided(arena, run, "oracle", 3)
     await eventually(lambda: consumer(arena, "greedy"), equals=(0, 3))
     assert await decisions(arena, run, "greedy") == []
     assert await arena.dead_letters() == []
+
+
+async def test_garbage_of_a_run_that_does_not_name_the_scheduler_is_left_to_others(
+    arena: Arena,
+) -> None:
+    await arena.schedulers("greedy")
+    await arena.run(schedulers=["greedy"])
+    run = await arena.run(schedulers=["oracle"])
+    await arena.publish_raw(subjects.tasks(run.run), b"garbage")
+    await eventually(lambda: consumer(arena, "greedy"), equals=(0, 1))
+    assert await arena.dead_letters() == []
+    await arena.schedulers("oracle")
+    await eventually(lambda: consumer(arena, "oracle"), equals=(0, 1))
+    (letter,) = await arena.dead_letters()
+    assert letter["Hybrid-Subject"] == subjects.tasks(run.run)
 
 
 async def test_two_workers_share_the_batches(arena: Arena) -> None:
@@ -207,7 +223,7 @@ async def test_a_batch_that_is_delivered_twice_is_decided_once(arena: Arena) -> 
 
 async def test_tasks_of_an_unknown_run_become_one_dead_letter(arena: Arena) -> None:
     await arena.schedulers("greedy", "oracle")
-    run = await arena.run(schedulers=["greedy"])
+    run = await arena.run(schedulers=["greedy", "oracle"])
     tasks, cursor = generate(run.spec, Cursor(), 5)
     stray = Position().next_message("unknown", tasks, cursor)
     assert stray.rows.equals(task_rows(tasks))
@@ -225,3 +241,24 @@ async def test_a_worker_that_starts_late_decides_all_batches(arena: Arena) -> No
     decided_batches: list[Batch] = await decided(arena, run, "greedy", 4)
     assert [batch.envelope.batch for batch in decided_batches] == [0, 1, 2, 3]
     assert await unchanged(lambda: arena.count(subjects.DECISIONS)) == 4
+
+
+async def test_a_worker_pulls_no_tasks_while_only_other_schedulers_have_runs(arena: Arena) -> None:
+    await arena.schedulers("greedy", "cpu_only")
+
+    async def waiting(name: str) -> int:
+        durable = subjects.scheduler_durable(name)
+        info = await arena.jetstream.consumer_info(subjects.TASKS, durable)
+        return info.num_waiting or 0
+
+    await eventually(lambda: waiting("cpu_only"), accept=lambda pulls: pulls > 0)
+    other = await arena.run(schedulers=["greedy"])
+    await eventually(lambda: waiting("cpu_only"), equals=0)
+    await send_tasks(arena, other, 3)
+    # Its own run, later: what it did not pull is skipped.
+    own = await arena.run(schedulers=["greedy", "cpu_only"])
+    await send_tasks(arena, own, 2)
+    assert len(await decided(arena, own, "cpu_only", 2)) == 2
+    assert len(await decided(arena, other, "greedy", 3)) == 3
+    assert await decisions(arena, other, "cpu_only") == []
+    assert await arena.dead_letters() == []

@@ -6,20 +6,18 @@ import json
 from datetime import timedelta
 
 import nats.errors
-import pyarrow as pa
 import pytest
 from prometheus_client import CollectorRegistry
 
 from services.trainer import stored_results
 from services.trainer.metrics import Metrics
 from services.trainer.model_publisher import ModelPublisher, PublishedModel, TrainingWindow
-from services.trainer.training_loop import TRAINING_LOOPS, ForestTraining
+from services.trainer.wall_clock_training import WallClockTraining
 from shared.bus import model_registry
 from shared.domain.schedulers import AGENT, FOREST
 from shared.messages import models, subjects
 from shared.messages.models import Manifest
 from shared.messages.runs import RunRecord, RunState
-from shared.store.client import Store
 from tests.integration.arena import Arena, eventually
 from tests.integration.learning import learning, model_events, start, versions, wait_for_version
 from tests.integration.publishing import publish_run
@@ -125,51 +123,27 @@ async def test_workers_do_not_reply_instead_of_the_stream(arena: Arena) -> None:
     assert sorted(reply["seq"] for reply in replies) == [1, 2, 3, 4, 5, 6]
 
 
-async def test_a_redelivered_result_is_used_once(arena: Arena) -> None:
-    run = await arena.run(schedulers=[FOREST])
-    training = ForestTraining(
-        run, arena.bus, Store(arena.settings), Metrics.register(CollectorRegistry())
-    )
-
-    def receive(first: int, last: int) -> None:
-        ids = pa.array(range(first, last + 1), pa.int64())
-        training.add(pa.record_batch({"task_id": ids}))
-
-    def received() -> list[int]:
-        rows = training._received(1000)
-        return [] if rows is None else rows.column("task_id").to_pylist()
-
-    receive(0, 2)
-    receive(3, 4)
-    receive(0, 2)
-    assert received() == [0, 1, 2, 3, 4]
-    receive(3, 4)
-    assert received() == []
-    receive(3, 4)
-    receive(5, 6)
-    assert received() == [5, 6]
-
-
 async def test_a_restarted_training_loop_keeps_its_inbox(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inbox_rows: list[int] = []
 
-    class Failing(ForestTraining):
-        async def _prepare(self) -> None:
-            await eventually(self._has_some, "results in the inbox")
-            inbox_rows.append(self._inbox_rows)
-            raise ConnectionError("no ClickHouse")
+    async def fail(loop: WallClockTraining) -> None:
+        async def has_some() -> bool:
+            return loop._inbox_rows > 0
 
-        async def _has_some(self) -> bool:
-            return self._inbox_rows > 0
+        await eventually(has_some, "results in the inbox")
+        inbox_rows.append(loop._inbox_rows)
+        raise ConnectionError("no ClickHouse")
 
-    monkeypatch.setitem(TRAINING_LOOPS, FOREST, Failing)
+    monkeypatch.setattr(WallClockTraining, "prepare", fail)
     await arena.start("trainer")
-    run = await arena.run(schedulers=["oracle", FOREST], tasks=30)
+    run = await arena.run(schedulers=["oracle", FOREST], tasks=30, learning={"sync": "free"})
     await publish_run(arena, run)
     await eventually(lambda: len(inbox_rows) > 1, "a second attempt with results")
     assert inbox_rows == sorted(inbox_rows)
+    (event,) = await arena.events("learner_failed")
+    assert "hybrid_ml cannot learn and is started again: ConnectionError" in event
 
 
 async def test_a_lagging_agent_loads_its_newest_results(arena: Arena) -> None:
@@ -188,5 +162,6 @@ async def test_a_lagging_agent_loads_its_newest_results(arena: Arena) -> None:
     arena.store.command(
         "ALTER TABLE scheduler_results DELETE WHERE task_id >= 10 SETTINGS mutations_sync = 1"
     )
-    results = stored_results.agent_results(arena.store, run.run, AGENT, 5)
+    results = stored_results.read_results(arena.store, run.run, AGENT, 5)
+    assert results is not None
     assert results.tasks.task_id.tolist() == [5, 6, 7, 8, 9]

@@ -114,10 +114,10 @@ async def test_a_slow_trainer_misses_nothing(arena: Arena) -> None:
     """Its results are kept on the bus while there is room, but not those of other schedulers."""
     trainer = arena.process("trainer")
     await start(arena, "recorder", "simulator", "generator")
-    await arena.schedulers("oracle", "hybrid_ml")
+    await arena.schedulers("oracle", "hybrid_ml", "greedy")
     rule = learning(forest={"window": 50_000, "tolerance": 100.0})
-    run = await arena.run(schedulers=["oracle", FOREST], pace=500, learning=rule)
-    both = [subjects.results(run.run, name) for name in ("oracle", FOREST)]
+    run = await arena.run(schedulers=["oracle", FOREST, "greedy"], pace=500, learning=rule)
+    both = [subjects.results(run.run, name) for name in ("oracle", "greedy")]
     before = (await wait_for_version(arena, run, FOREST, 2)).manifest
     trainer.send_signal(signal.SIGSTOP)
     sent = await arena.tasks_sent(run)
@@ -127,7 +127,7 @@ async def test_a_slow_trainer_misses_nothing(arena: Arena) -> None:
         info = await arena.jetstream.stream_info(subjects.RESULTS, subjects_filter=">")
         return [(info.state.subjects or {})[subject] for subject in both]
 
-    # Streams are trimmed every few seconds: right after that, few of the forest's own are left.
+    # Streams are trimmed every few seconds: right after that, few of greedy's are left.
     await eventually(stored, accept=lambda counts: counts[0] > 2 * counts[1])
     trainer.send_signal(signal.SIGCONT)
 

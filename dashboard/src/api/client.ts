@@ -48,6 +48,10 @@ export function post<T>(url: string, body?: unknown, signal?: AbortSignal): Prom
   return request("POST", url, body, signal);
 }
 
+export function put<T>(url: string, body: unknown): Promise<T> {
+  return request("PUT", url, body);
+}
+
 export function remove<T>(url: string): Promise<T> {
   return request("DELETE", url);
 }

@@ -139,6 +139,179 @@ export interface components {
             run: string;
             task_id: number;
         };
+        /**
+         * @description The learner behind `attention_agent`: policy iteration with roll-outs. Described in
+         *     services/trainer/learners/attention_agent.py.
+         */
+        Attention: {
+            /**
+             * @description of the base rule, on a second of an accelerator
+             * @default 1
+             */
+            accelerator_price: number;
+            /**
+             * @description rounds of pre-training with the base rule's roll-outs
+             * @default 2
+             */
+            base_rounds: number;
+            /**
+             * @description states of each
+             * @default 16000
+             */
+            base_states: number;
+            /** @default 256 */
+            batch: number;
+            /**
+             * @description largest norm of a gradient
+             * @default 1
+             */
+            clip: number;
+            /**
+             * @description the same, on a second of a CPU
+             * @default 2
+             */
+            cpu_price: number;
+            /**
+             * @description per task behind a placement
+             * @default 0.99
+             */
+            discount: number;
+            /**
+             * @description share of random placements in streams
+             * @default 0.05
+             */
+            explore: number;
+            /**
+             * @description a choice that finishes later than 1 + this times the earliest is not made
+             * @default 4
+             */
+            guard: number;
+            /**
+             * @description units of the last hidden layer
+             * @default 32
+             */
+            hidden: number;
+            /**
+             * @description tasks of a roll-out
+             * @default 100
+             */
+            horizon: number;
+            /**
+             * @description streams on which two networks are compared
+             * @default 64
+             */
+            judge_streams: number;
+            /**
+             * @description tasks of each such stream
+             * @default 300
+             */
+            judge_tasks: number;
+            /**
+             * @description results between rounds in the run
+             * @default 500
+             */
+            learn_every: number;
+            /**
+             * @description learning rate of one
+             * @default 0.001
+             */
+            learn_rate: number;
+            /**
+             * @description states of such a round
+             * @default 256
+             */
+            learn_states: number;
+            /**
+             * @description gradient steps of one
+             * @default 60
+             */
+            learn_steps: number;
+            /** @default 0.005 */
+            learning_rate: number;
+            /**
+             * @description of a roll-out; a larger cluster is scaled down
+             * @default 10
+             */
+            most_devices: number;
+            /**
+             * @description devices whose cost is computed in each state
+             * @default 6
+             */
+            most_tried: number;
+            /**
+             * @description rounds of pre-training with the network's roll-outs
+             * @default 2
+             */
+            own_rounds: number;
+            /**
+             * @description states of each
+             * @default 1000
+             */
+            own_states: number;
+            /**
+             * @description deviation of the streams' arrival rates
+             * @default 0.1
+             */
+            rate_spread: number;
+            /**
+             * @description gradient steps of each round
+             * @default 300
+             */
+            steps: number;
+            /**
+             * @description streams that states are drawn from
+             * @default 64
+             */
+            streams: number;
+            /**
+             * @description of the softmax over scores in the loss, in mean task times
+             * @default 1
+             */
+            temperature: number;
+            /**
+             * @description tasks before the first state
+             * @default 100
+             */
+            warm_up: number;
+            /**
+             * @description numbers of a token
+             * @default 16
+             */
+            width: number;
+            /**
+             * @description newest results used
+             * @default 2000
+             */
+            window: number;
+        };
+        /** @description The learner behind `bandit`: linear Thompson sampling. */
+        Bandit: {
+            /**
+             * @description how much of the delay of tasks behind a task is counted as its own cost
+             * @default 1
+             */
+            blame: number;
+            /**
+             * @description factor of the posterior's deviations when it is sampled
+             * @default 0.1
+             */
+            doubt: number;
+            /**
+             * @description results that the prior, earliest finish, counts as
+             * @default 20
+             */
+            prior: number;
+            /**
+             * @description new results between two posteriors
+             * @default 250
+             */
+            retrain_every: number;
+            /**
+             * @description newest results learned from
+             * @default 2000
+             */
+            window: number;
+        };
         /** @description CPU-bound and GPU-bound tasks: two bells, cut to 0..1. */
         Bimodal: {
             /** @default 0.8 */
@@ -191,6 +364,32 @@ export interface components {
             tasks: number;
             /** @description share of the tasks that each device type ran */
             types: number[];
+        };
+        /** @description Why one scheduler chose the devices of a task. */
+        Choice: {
+            /** @description devices that have a score */
+            compared: number;
+            /** @description the ten with the best scores and the chosen ones, by score */
+            devices: components["schemas"]["ComparedDevice"][];
+            /** @description chosen to learn from it, not for its score */
+            explored: boolean;
+            /** @description the model that decided, with its figures; none: no model, or not stored yet */
+            model: components["schemas"]["StoredModel"] | null;
+            /** @description of the model that decided; 0: no model */
+            model_version: number;
+            /** @description neither explored nor the best score: a rule of the scheduler, such as the guard of `attention_agent`, decided */
+            overruled: boolean;
+            /** @description with which this choice was made */
+            probability: number;
+            /** @description otherwise more was queued, of older tasks */
+            queues_complete: boolean;
+            scheduler: string;
+        };
+        Choices: {
+            /** @description of the schedulers that say what they compared */
+            choices: components["schemas"]["Choice"][];
+            run: string;
+            task_id: number;
         };
         /** @description The virtual cluster that every scheduler gets one of. */
         Cluster: {
@@ -293,6 +492,11 @@ export interface components {
             memory_required: number | null;
             /** @description of the model that decided; 0: no model */
             model_version: number;
+            /**
+             * @description the scheduler's own seconds of the whole task on each device type (-1: it cannot run there); empty: it has none
+             * @default []
+             */
+            predicted: number[];
             /** @description with which this choice was made */
             probability: number;
             run: string;
@@ -302,6 +506,11 @@ export interface components {
              * @description same as `scheduler`
              */
             scheduler_name: string;
+            /**
+             * @description what the scheduler compared, for each device: lower is better; empty: it does not say
+             * @default []
+             */
+            scores: number[];
             /** @description amount of work */
             size: number | null;
             /** @description ok or failed */
@@ -320,6 +529,21 @@ export interface components {
             wait: number;
             /** @description devices of one type that it takes */
             width: number | null;
+        };
+        /** @description What a scheduler knew of one device when it placed a task. */
+        ComparedDevice: {
+            /** @description whether it runs this task, or a part of it */
+            chosen: boolean;
+            device: string;
+            /** @description the platform's seconds of the whole task there; none: it cannot run it */
+            expected: number | null;
+            /** @description the scheduler's own seconds of the whole task there; none: it predicts none, or this type cannot run it */
+            predicted: number | null;
+            /** @description seconds of work that earlier tasks had left it to do */
+            queued: number;
+            /** @description what the scheduler compared, lower is better; none: it cannot run the task */
+            score: number | null;
+            type: string;
         };
         Component: {
             ok: boolean;
@@ -481,6 +705,29 @@ export interface components {
             after: number;
             preset: string;
         };
+        /**
+         * @description How far the times that one scheduler expected were from the real ones, for tasks that ran
+         *     completely on one device, in stretches of equally many tasks. Unless `exact`, each is measured
+         *     on the tasks in its middle.
+         */
+        ErrorTrack: {
+            exact: boolean;
+            /** @description the first task of each stretch */
+            first: number[];
+            /** @description one past its last task */
+            last: number[];
+            /** @description by device type */
+            types: {
+                [key: string]: components["schemas"]["TypeErrors"];
+            };
+        };
+        Errors: {
+            run: string;
+            /** @description those that expect times */
+            schedulers: {
+                [key: string]: components["schemas"]["ErrorTrack"];
+            };
+        };
         EventPage: {
             events: components["schemas"]["StoredEvent"][];
             /** @description `before` of the next page; none: the last page */
@@ -554,6 +801,11 @@ export interface components {
             memory_required: number | null;
             /** @description of the model that decided; 0: no model */
             model_version: number;
+            /**
+             * @description the scheduler's own seconds of the whole task on each device type (-1: it cannot run there); empty: it has none
+             * @default []
+             */
+            predicted: number[];
             /** @description with which this choice was made */
             probability: number;
             scheduler: string;
@@ -562,6 +814,11 @@ export interface components {
              * @description same as `scheduler`
              */
             scheduler_name: string;
+            /**
+             * @description what the scheduler compared, for each device: lower is better; empty: it does not say
+             * @default []
+             */
+            scores: number[];
             /** @description amount of work */
             size: number | null;
             /** @description ok or failed */
@@ -675,6 +932,50 @@ export interface components {
              */
             agent: components["schemas"]["Agent"];
             /**
+             * @default {
+             *       "accelerator_price": 1,
+             *       "base_rounds": 2,
+             *       "base_states": 16000,
+             *       "batch": 256,
+             *       "clip": 1,
+             *       "cpu_price": 2,
+             *       "discount": 0.99,
+             *       "explore": 0.05,
+             *       "guard": 4,
+             *       "hidden": 32,
+             *       "horizon": 100,
+             *       "judge_streams": 64,
+             *       "judge_tasks": 300,
+             *       "learn_every": 500,
+             *       "learn_rate": 0.001,
+             *       "learn_states": 256,
+             *       "learn_steps": 60,
+             *       "learning_rate": 0.005,
+             *       "most_devices": 10,
+             *       "most_tried": 6,
+             *       "own_rounds": 2,
+             *       "own_states": 1000,
+             *       "rate_spread": 0.1,
+             *       "steps": 300,
+             *       "streams": 64,
+             *       "temperature": 1,
+             *       "warm_up": 100,
+             *       "width": 16,
+             *       "window": 2000
+             *     }
+             */
+            attention: components["schemas"]["Attention"];
+            /**
+             * @default {
+             *       "blame": 1,
+             *       "doubt": 0.1,
+             *       "prior": 20,
+             *       "retrain_every": 250,
+             *       "window": 2000
+             *     }
+             */
+            bandit: components["schemas"]["Bandit"];
+            /**
              * @description 0: time alone counts, 1: energy alone
              * @default 0.5
              */
@@ -691,10 +992,43 @@ export interface components {
              */
             forest: components["schemas"]["Forest"];
             /**
+             * @description tasks that each version decides in lockstep
+             * @default 500
+             */
+            lockstep_tasks: number;
+            /**
+             * @default {
+             *       "bulk_share": 0.25,
+             *       "candidates": 48,
+             *       "examples": 500,
+             *       "explore": 0.002,
+             *       "explore_limit": 3,
+             *       "leaf_results": 10,
+             *       "learning_rate": 0.3,
+             *       "least_step": 0.4,
+             *       "leaves": 8,
+             *       "optimism": 1,
+             *       "pretrain_rounds": 8,
+             *       "replay": 4000,
+             *       "retrain_every": 250,
+             *       "rounds": 2,
+             *       "speed": 0.5,
+             *       "trees": 24,
+             *       "window": 4000
+             *     }
+             */
+            predictive: components["schemas"]["Predictive"];
+            /**
              * @description generated tasks learned from before the first
              * @default 1000
              */
             pretrain_tasks: number;
+            /**
+             * @description free: a model decides as soon as it arrives; lockstep: which one decides a task follows from the task; auto: lockstep at pace max, if tasks are counted or submitted
+             * @default auto
+             * @enum {string}
+             */
+            sync: "auto" | "free" | "lockstep";
         };
         LetterDetail: {
             /** @description when it was rejected */
@@ -855,6 +1189,21 @@ export interface components {
             count: number;
             name: string;
         };
+        /**
+         * @description The weighted sum that `predictive`, `attention_agent` and `bandit` minimise. Energy and cost
+         *     are counted in seconds of the strongest devices; see shared/domain/objective.py.
+         */
+        Objective: {
+            /** @default 0 */
+            cost: number;
+            /** @default 0 */
+            energy: number;
+            /**
+             * @description above 0, or tasks might wait for ever
+             * @default 1
+             */
+            turnaround: number;
+        };
         Oracle: {
             /**
              * @description grid of shares that are tried
@@ -975,6 +1324,91 @@ export interface components {
              * @enum {string}
              */
             kind: "poisson";
+        };
+        /** @description The learner behind `predictive`: trees that predict seconds, and prices of device time. */
+        Predictive: {
+            /**
+             * @description devices of each type that long tasks gather on under load
+             * @default 0.25
+             */
+            bulk_share: number;
+            /**
+             * @description prices tried at once
+             * @default 48
+             */
+            candidates: number;
+            /**
+             * @description a device type with fewer results is fitted on pre-training tasks, too
+             * @default 500
+             */
+            examples: number;
+            /**
+             * @description tasks that try a device type at random
+             * @default 0.002
+             */
+            explore: number;
+            /**
+             * @description time there over the fastest type's, at most
+             * @default 3
+             */
+            explore_limit: number;
+            /**
+             * @description results in a leaf, at least
+             * @default 10
+             */
+            leaf_results: number;
+            /** @default 0.3 */
+            learning_rate: number;
+            /**
+             * @description how far a search looks at least, over how far the first one does
+             * @default 0.4
+             */
+            least_step: number;
+            /**
+             * @description of each tree, at most
+             * @default 8
+             */
+            leaves: number;
+            /**
+             * @description deviations that a kind new on a device type may be faster there
+             * @default 1
+             */
+            optimism: number;
+            /**
+             * @description of the first search
+             * @default 8
+             */
+            pretrain_rounds: number;
+            /**
+             * @description newest tasks that prices are tried on
+             * @default 4000
+             */
+            replay: number;
+            /**
+             * @description new results between fits
+             * @default 250
+             */
+            retrain_every: number;
+            /**
+             * @description of a search after new results
+             * @default 2
+             */
+            rounds: number;
+            /**
+             * @description how far prices move to the best ones in a round
+             * @default 0.5
+             */
+            speed: number;
+            /**
+             * @description of each device type
+             * @default 24
+             */
+            trees: number;
+            /**
+             * @description newest results fitted on
+             * @default 4000
+             */
+            window: number;
         };
         Preset: {
             description: string;
@@ -1225,6 +1659,11 @@ export interface components {
             memory_required: number | null;
             /** @description of the model that decided; 0: no model */
             model_version: number;
+            /**
+             * @description the scheduler's own seconds of the whole task on each device type (-1: it cannot run there); empty: it has none
+             * @default []
+             */
+            predicted: number[];
             /** @description with which this choice was made */
             probability: number;
             scheduler: string;
@@ -1233,6 +1672,11 @@ export interface components {
              * @description same as `scheduler`
              */
             scheduler_name: string;
+            /**
+             * @description what the scheduler compared, for each device: lower is better; empty: it does not say
+             * @default []
+             */
+            scores: number[];
             /** @description amount of work */
             size: number | null;
             /** @description ok or failed */
@@ -1263,6 +1707,10 @@ export interface components {
         };
         Run: {
             created_at: number;
+            /** @description those of its schedulers that learn */
+            learning_schedulers: string[];
+            /** @description which model decides a task follows from the task, so that results can be repeated; the objective of such a run cannot be changed */
+            lockstep: boolean;
             name: string;
             run: string;
             spec: components["schemas"]["RunSpec"];
@@ -1273,6 +1721,10 @@ export interface components {
             /** @description the arrival bound, seconds of simulated time: no makespan is below it; none until the run is complete, and for more than two million tasks */
             bound: number | null;
             created_at: number;
+            /** @description those of its schedulers that learn */
+            learning_schedulers: string[];
+            /** @description which model decides a task follows from the task, so that results can be repeated; the objective of such a run cannot be changed */
+            lockstep: boolean;
             /** @description what `busy` of a scheduler has a number for each */
             meters: components["schemas"]["Meter"][];
             name: string;
@@ -1329,6 +1781,44 @@ export interface components {
              *         "surprise_steps": 16,
              *         "target_every": 50
              *       },
+             *       "attention": {
+             *         "accelerator_price": 1,
+             *         "base_rounds": 2,
+             *         "base_states": 16000,
+             *         "batch": 256,
+             *         "clip": 1,
+             *         "cpu_price": 2,
+             *         "discount": 0.99,
+             *         "explore": 0.05,
+             *         "guard": 4,
+             *         "hidden": 32,
+             *         "horizon": 100,
+             *         "judge_streams": 64,
+             *         "judge_tasks": 300,
+             *         "learn_every": 500,
+             *         "learn_rate": 0.001,
+             *         "learn_states": 256,
+             *         "learn_steps": 60,
+             *         "learning_rate": 0.005,
+             *         "most_devices": 10,
+             *         "most_tried": 6,
+             *         "own_rounds": 2,
+             *         "own_states": 1000,
+             *         "rate_spread": 0.1,
+             *         "steps": 300,
+             *         "streams": 64,
+             *         "temperature": 1,
+             *         "warm_up": 100,
+             *         "width": 16,
+             *         "window": 2000
+             *       },
+             *       "bandit": {
+             *         "blame": 1,
+             *         "doubt": 0.1,
+             *         "prior": 20,
+             *         "retrain_every": 250,
+             *         "window": 2000
+             *       },
              *       "energy_weight": 0.5,
              *       "forest": {
              *         "drift_delta": 0.002,
@@ -1338,7 +1828,28 @@ export interface components {
              *         "trees": 100,
              *         "window": 1000
              *       },
-             *       "pretrain_tasks": 1000
+             *       "lockstep_tasks": 500,
+             *       "predictive": {
+             *         "bulk_share": 0.25,
+             *         "candidates": 48,
+             *         "examples": 500,
+             *         "explore": 0.002,
+             *         "explore_limit": 3,
+             *         "leaf_results": 10,
+             *         "learning_rate": 0.3,
+             *         "least_step": 0.4,
+             *         "leaves": 8,
+             *         "optimism": 1,
+             *         "pretrain_rounds": 8,
+             *         "replay": 4000,
+             *         "retrain_every": 250,
+             *         "rounds": 2,
+             *         "speed": 0.5,
+             *         "trees": 24,
+             *         "window": 4000
+             *       },
+             *       "pretrain_tasks": 1000,
+             *       "sync": "auto"
              *     }
              */
             learning: components["schemas"]["Learning"];
@@ -1347,6 +1858,14 @@ export interface components {
              * @default
              */
             name: string;
+            /**
+             * @default {
+             *       "cost": 0,
+             *       "energy": 0,
+             *       "turnaround": 1
+             *     }
+             */
+            objective: components["schemas"]["Objective"];
             /**
              * @default {
              *       "step": 0.05
@@ -1527,6 +2046,8 @@ export interface components {
             host: string;
             http_port: number;
             instance: string;
+            /** @default  */
+            learner: string;
             pid: number;
             /** @default {} */
             problems: {
@@ -1808,6 +2329,13 @@ export interface components {
             size: number;
             /** @description number of the task in its run, from 0 */
             task_id: number;
+        };
+        /** @description Lists of equal length: a value for each stretch of tasks. */
+        TypeErrors: {
+            /** @description for half of the tasks the expected and the real time differ by at most a factor of 1 + error; none: no task ran there */
+            error: (number | null)[];
+            /** @description that it was measured on */
+            tasks: number[];
         };
         /** @description Of all devices of a type. */
         TypeQueue: {
@@ -2230,12 +2758,17 @@ export type Agent = components['schemas']['Agent'];
 export type Analysis = components['schemas']['Analysis'];
 export type ArrivalQueue = components['schemas']['ArrivalQueue'];
 export type ArrivalQueues = components['schemas']['ArrivalQueues'];
+export type Attention = components['schemas']['Attention'];
+export type Bandit = components['schemas']['Bandit'];
 export type Bimodal = components['schemas']['Bimodal'];
 export type BulkAccepted = components['schemas']['BulkAccepted'];
 export type Bursty = components['schemas']['Bursty'];
 export type Cell = components['schemas']['Cell'];
+export type Choice = components['schemas']['Choice'];
+export type Choices = components['schemas']['Choices'];
 export type Cluster = components['schemas']['Cluster'];
 export type ComparativeRow = components['schemas']['ComparativeRow'];
+export type ComparedDevice = components['schemas']['ComparedDevice'];
 export type Component = components['schemas']['Component'];
 export type Config = components['schemas']['Config'];
 export type Correlation = components['schemas']['Correlation'];
@@ -2247,6 +2780,8 @@ export type DeviceQueue = components['schemas']['DeviceQueue'];
 export type DeviceType = components['schemas']['DeviceType'];
 export type Diurnal = components['schemas']['Diurnal'];
 export type Drift = components['schemas']['Drift'];
+export type ErrorTrack = components['schemas']['ErrorTrack'];
+export type Errors = components['schemas']['Errors'];
 export type EventPage = components['schemas']['EventPage'];
 export type ExplainedRow = components['schemas']['ExplainedRow'];
 export type Forest = components['schemas']['Forest'];
@@ -2266,12 +2801,14 @@ export type MeterUtilization = components['schemas']['MeterUtilization'];
 export type Mix = components['schemas']['Mix'];
 export type Network = components['schemas']['Network'];
 export type Node = components['schemas']['Node'];
+export type Objective = components['schemas']['Objective'];
 export type Oracle = components['schemas']['Oracle'];
 export type Pareto = components['schemas']['Pareto'];
 export type Physics = components['schemas']['Physics'];
 export type Platform = components['schemas']['Platform'];
 export type Point = components['schemas']['Point'];
 export type Poisson = components['schemas']['Poisson'];
+export type Predictive = components['schemas']['Predictive'];
 export type Preset = components['schemas']['Preset'];
 export type Problem = components['schemas']['Problem'];
 export type Progress = components['schemas']['Progress'];
@@ -2307,6 +2844,7 @@ export type TimelineDevice = components['schemas']['TimelineDevice'];
 export type TimelineParts = components['schemas']['TimelineParts'];
 export type Track = components['schemas']['Track'];
 export type TrainingRow = components['schemas']['TrainingRow'];
+export type TypeErrors = components['schemas']['TypeErrors'];
 export type TypeQueue = components['schemas']['TypeQueue'];
 export type TypeTime = components['schemas']['TypeTime'];
 export type Uniform = components['schemas']['Uniform'];

@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect, useMemo } from "react";
 import { usePolled } from "../api/polling";
-import type { Scheduler as SchedulerInfo } from "../api/types";
+import { useRunPolled } from "../api/runs";
+import type { Errors, Scheduler as SchedulerInfo } from "../api/types";
 import { useLive, useSchedulers } from "../live";
 import { colourOf, labelOf, ORACLE } from "../schedulers";
 import { useTheme } from "../theme";
@@ -8,6 +9,7 @@ import { setParameters, useParameter } from "../url";
 import { Correlation } from "../widgets/Correlation";
 import { Cumulative } from "../widgets/Cumulative";
 import { DeviceUtilization } from "../widgets/DeviceUtilization";
+import { ExpectedTimeErrors } from "../widgets/ExpectedTimeErrors";
 import { GpuCpuTime } from "../widgets/GpuCpuTime";
 import { Heatmap } from "../widgets/Heatmap";
 import { Models } from "../widgets/Models";
@@ -29,6 +31,7 @@ export default function Scheduler() {
   }, [name, first]);
   const pair = useMemo(() => (name ? [name, ORACLE] : []), [name]);
   const learns = useLive((live) => (name ? (live.comparison[name]?.model_version ?? 0) > 0 : false));
+  const errors = useRunPolled<Errors>("/errors", { scheduler: name }, 10_000, name !== null);
   if (!name) return null;
   return (
     <>
@@ -62,6 +65,11 @@ export default function Scheduler() {
         <Cell>
           <Correlation fixed />
         </Cell>
+        {errors.data?.schedulers[name] && (
+          <Cell>
+            <ExpectedTimeErrors source={errors} name={name} />
+          </Cell>
+        )}
         {learns && (
           <Cell wide>
             <Models learner={name} />

@@ -2,13 +2,14 @@ import { ChevronLeft, ChevronRight } from "lucide-react";
 import { type FormEvent, useState } from "react";
 import { runPath } from "../api/client";
 import { type Polled, usePolled } from "../api/polling";
-import type { ArrivalQueues as Queues, TaskDetail } from "../api/types";
+import type { Choices as AllChoices, ArrivalQueues as Queues, TaskDetail } from "../api/types";
 import { count } from "../format";
 import { useLive } from "../live";
 import { Badge, Button, Empty, Skeleton } from "../ui";
 import { openView, useParameter } from "../url";
 import { useSelectedRun } from "./selectedRun";
 import { ArrivalQueues } from "./task/ArrivalQueues";
+import { Choices } from "./task/Choices";
 import { Features, Physics } from "./task/Physics";
 import { Explanations, Results, TimeByDevice } from "./task/Results";
 import { SubmitTask } from "./task/SubmitTask";
@@ -88,6 +89,10 @@ function Details({ run, task }: { run: string; task: number }) {
   const [complete, setComplete] = useState(false);
   const detail = usePolled<TaskDetail>(runPath(run, `/tasks/${task}`), complete ? 0 : 2_000);
   const queues = usePolled<Queues>(detail.data ? runPath(run, `/tasks/${task}/queues`) : null, complete ? 0 : 5_000);
+  const choices = usePolled<AllChoices>(
+    detail.data ? runPath(run, `/tasks/${task}/choices`) : null,
+    complete ? 0 : 5_000,
+  );
   const done = detail.data !== null && schedulers > 0 && detail.data.results.length >= schedulers;
   if (done && !complete) setComplete(true);
   if (detail.error?.status === 404 && detail.data === null) return <NoResult task={task} />;
@@ -100,6 +105,7 @@ function Details({ run, task }: { run: string; task: number }) {
       </div>
       <Results source={detail} />
       <ArrivalQueues source={queues} detail={detail} />
+      <Choices source={choices} />
       <div className="grid grid-cols-1 gap-4 xl:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
         <div className="h-88 xl:h-full xl:min-h-88">
           <TimeByDevice source={detail} />

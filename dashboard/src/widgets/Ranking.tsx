@@ -4,6 +4,7 @@ import { dollars, joules, percent, score, seconds } from "../format";
 import { type ComparisonRow, useComparison } from "../live";
 import { Badge, type Column, failedColumn, numberColumn, RankedName, schedulerColumn, Table, Widget } from "../ui";
 import { describeWeights, MEASURE_LABELS, MEASURES, totalWeight, useWeights } from "../weights";
+import { LearnersObjective } from "./LearnersObjective";
 import type { ArenaWidget } from "./layout";
 
 export const ranking: ArenaWidget = {
@@ -61,6 +62,7 @@ export function Ranking() {
       scroll
     >
       <Sliders />
+      <LearnersObjective />
       <ol className="mt-2">
         {ranked.map((row) => (
           <li

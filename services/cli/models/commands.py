@@ -16,7 +16,7 @@ from services.cli.client import connect
 from services.cli.models import export as exports
 from services.cli.options import DataDir, Json, Limit, Url
 from services.cli.output import ago, err, out, print_json, table
-from shared.domain.schedulers import LEARNERS
+from shared.domain.schedulers import LEARNERS, check_scheduler_name
 from shared.errors import NotFound
 from shared.runtime.gateway_client import GatewayClient, Refused
 
@@ -24,12 +24,16 @@ app = typer.Typer(no_args_is_help=True)
 
 
 def _check_name(name: str | None) -> str | None:
-    if name not in (None, *LEARNERS):
-        raise NotFound(f"no learner {name}; the learners are {', '.join(LEARNERS)}")
-    return name
+    try:
+        return name and check_scheduler_name(name)
+    except ValueError as error:
+        raise NotFound(str(error)) from None
 
 
-Name = Annotated[str, Argument(help=f"The learner: {' or '.join(LEARNERS)}.", callback=_check_name)]
+Name = Annotated[
+    str,
+    Argument(help=f"The learner: {', '.join(LEARNERS)}, or your own.", callback=_check_name),
+]
 Run = Annotated[str | None, Option(help="A run's id; default: the newest active, else the newest.")]
 Version = Annotated[int | None, Option(min=1, help="Without it the one in service.")]
 
@@ -98,7 +102,7 @@ def export(
     name: Name,
     file: Annotated[
         Path | None,
-        Option("--out", help="The file to write (default: NAME-vVERSION.pkl or .pth here)."),
+        Option("--out", help="The file to write (default: NAME-vVERSION and .pkl, .pth or .onnx)."),
     ] = None,
     run: Run = None,
     version: Version = None,
@@ -106,21 +110,19 @@ def export(
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Write a model as a file for scikit-learn (hybrid_ml) or PyTorch (rl_agent).
+    """Write a model as a file for scikit-learn (hybrid_ml), PyTorch (tensors) or ONNX.
 
     `joblib.load` reads the first, a pipeline of scaler and forest; `torch.load` reads the second,
-    the network's state_dict and the `scale` of its rewards.
+    of rl_agent the network's state_dict and the `scale` of its rewards.
 
     Examples: `hybrid model export hybrid_ml --out forest.pkl`,
     `hybrid model export rl_agent --version 3`
     """
-    if file is not None:
-        exports.check_suffix(name, file)
     gateway = connect(url, data_dir)
     model = gateway.model(run or _newest_run(gateway), name, version)
-    target = file or exports.default_file(name, model.manifest.version)
-    exports.write(name, model.body, target)
     manifest = model.manifest
+    target = file or exports.default_file(name, manifest.version, manifest.format)
+    exports.write(name, model.body, target, manifest.format)
     if json:
         print_json({"file": str(target), **manifest.model_dump()})
         return

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.domain.schedulers import AGENT, FOREST
+from shared.domain.schedulers import FOREST
 from shared.errors import ArenaError, ModelRefused
 
-SUFFIXES = {FOREST: ".pkl", AGENT: ".pth"}
+TRAINING = "training."  # tensors that only the learner needs
 
 NO_CHILD, NO_FEATURE = -1, -2  # in a leaf of scikit-learn
 
@@ -28,23 +28,30 @@ class ExportError(ArenaError):
     """The file cannot be written, or is of the wrong kind."""
 
 
-def check_suffix(name: str, file: Path) -> None:
-    if file.suffix != SUFFIXES[name]:
-        raise ExportError(f"{file}: a model of {name} is exported as {SUFFIXES[name]}")
+def suffix(name: str, model_format: str) -> str:
+    """The forest of `hybrid_ml` becomes scikit-learn's objects, tensors become PyTorch's; another
+    ONNX graph is written as it is."""
+    if name == FOREST:
+        return ".pkl"
+    return ".onnx" if model_format == "onnx" else ".pth"
 
 
-def default_file(name: str, version: int) -> Path:
-    return Path(f"{name}-v{version}{SUFFIXES[name]}")
+def default_file(name: str, version: int, model_format: str = "safetensors") -> Path:
+    return Path(f"{name}-v{version}{suffix(name, model_format)}")
 
 
-def write(name: str, body: bytes, file: Path) -> None:
-    check_suffix(name, file)
+def write(name: str, body: bytes, file: Path, model_format: str = "safetensors") -> None:
+    expected = suffix(name, model_format)
+    if file.suffix != expected:
+        raise ExportError(f"{file}: a model of {name} is exported as {expected}")
     # In memory first: a model that cannot be read must not leave an incomplete file.
     content = io.BytesIO()
     if name == FOREST:
         import joblib
 
         joblib.dump(pipeline(body), content)
+    elif expected == ".onnx":
+        content.write(body)
     else:
         import torch
 
@@ -61,9 +68,10 @@ def state_dict(body: bytes) -> dict[str, Any]:
     from safetensors.torch import load
 
     try:
-        return dict(load(body))
+        tensors = load(body)
     except SafetensorError as error:
         raise ModelRefused(f"not a safetensors file: {error}") from None
+    return {name: tensor for name, tensor in tensors.items() if not name.startswith(TRAINING)}
 
 
 def pipeline(body: bytes) -> Any:

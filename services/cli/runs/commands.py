@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
-from typer import Option
+from typer import Argument, Option
 
 from services.cli.client import connect
 from services.cli.options import (
@@ -122,3 +122,29 @@ def _add_command(action: str, description: str) -> None:
 
 for action, description in ACTIONS.items():
     _add_command(action, description)
+
+
+@app.command()
+def objective(
+    run: Annotated[str, Argument(help="The run's id.")],
+    turnaround: Annotated[float, Option(help="Weight of turnaround; above 0.")] = 1.0,
+    energy: Annotated[float, Option(help="Weight of energy.")] = 0.0,
+    cost: Annotated[float, Option(help="Weight of money.")] = 0.0,
+    url: Url = None,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Let the learners of a running run minimise something else from now on.
+
+    Energy and money count in seconds of the strongest devices. Not for runs in lockstep, whose
+    results follow from their spec: start one with `objective` in its spec.
+
+    Example: `hybrid run objective 1117-101500-ab12 --turnaround 1 --energy 0.5`
+    """
+    weights = {"turnaround": turnaround, "energy": energy, "cost": cost}
+    changed = connect(url, data_dir).put(f"/api/runs/{run}/objective", weights)
+    if json:
+        print_json(changed)
+    else:
+        shown = ", ".join(f"{name} {weight:g}" for name, weight in weights.items())
+        err.print(f"the learners of run [bold]{changed['run']}[/] now minimise {shown}")

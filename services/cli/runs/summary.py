@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Any
 
 from deploy.local.arena import Arena
 from services.cli.settings import settings_of
-from shared.domain.schedulers import LEARNERS, ORACLE
+from shared.domain.schedulers import ORACLE
 from shared.errors import ArenaError
 from shared.store.client import Store
 
@@ -22,6 +24,19 @@ LATE_TIMES = """
 SHIPPED_MODELS = """
     SELECT name, count() AS models FROM models FINAL
     WHERE run = {run:String} AND shipped GROUP BY name
+"""
+# How many tasks lie between a task and the newest result that the model that decided it knows.
+VERSIONS_USED = """
+    SELECT r.scheduler AS scheduler, arraySort(groupUniqArray(r.model_version)) AS versions,
+           avgIf(r.task_id - m.last_task, m.last_task >= 0) AS staleness
+    FROM (
+        SELECT scheduler, task_id, model_version FROM scheduler_results FINAL
+        WHERE run = {run:String} AND model_version > 0
+    ) AS r
+    LEFT JOIN (
+        SELECT name, version, last_task FROM models FINAL WHERE run = {run:String} AND shipped
+    ) AS m ON m.name = r.scheduler AND m.version = r.model_version
+    GROUP BY scheduler
 """
 
 
@@ -54,17 +69,34 @@ def summarise(arena: Arena, run: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def learned_lines(summary: dict[str, Any]) -> Iterator[str]:
+    """Which versions each learner decided with, and how old these were."""
+    for name, row in summary["schedulers"].items():
+        if versions := row.get("versions"):
+            stale = row["staleness"]
+            age = "" if stale is None else f", on average {stale:,.0f} tasks after what they knew"
+            yield f"{name} decided with versions {versions[0]} to {versions[-1]}{age}"
+
+
 def _learning(store: Store, run: str, tasks: int) -> dict[str, dict[str, Any]]:
     """Figures that only learners have."""
     models = {row["name"]: row["models"] for row in store.query(SHIPPED_MODELS, {"run": run})}
+    used = {row["scheduler"]: row for row in store.query(VERSIONS_USED, {"run": run})}
     late = {"run": run, "first": tasks - max(tasks // 5, 1)}
     times = {row["scheduler"]: row["time"] for row in store.query(LATE_TIMES, late)}
     oracle = times.get(ORACLE)
     return {
         name: {
-            "models": models.get(name, 0),
+            "models": models[name],
+            "versions": used[name]["versions"] if name in used else [],
+            "staleness": _number(used[name]["staleness"]) if name in used else None,
             "vs_oracle_last": times[name] / oracle if oracle else None,
         }
-        for name in LEARNERS
+        for name in models
         if name in times
     }
+
+
+def _number(value: float) -> float | None:
+    """ClickHouse's average of nothing is no number."""
+    return value if math.isfinite(value) else None

@@ -1,9 +1,9 @@
-"""Ranking, progress, timeline, queues and analysis of a run, computed once a second at most."""
+"""Ranking, progress, timeline, queues, errors, analysis: computed once a second at most."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, TypeVar
 
@@ -12,11 +12,13 @@ from pydantic import Field
 
 from services.gateway.analysis import queries
 from services.gateway.analysis.device_work import work_between
+from services.gateway.analysis.errors import error_tracks
 from services.gateway.analysis.queues import queue_tracks
 from services.gateway.analysis.ranking import DEFAULT_WEIGHTS, Averages, Weights, rank
 from services.gateway.analysis.schemas import (
     Analysis,
     Contest,
+    Errors,
     Progress,
     Queues,
     Ranked,
@@ -133,6 +135,19 @@ def make_router(
         record = await control.run_book.get(run)
         return await cached(("queues", run, seconds, points), _queues, record, seconds, points)
 
+    @router.get("/api/runs/{run}/errors")
+    async def errors(
+        run: RunPath,
+        scheduler: Annotated[
+            str | None, Query(max_length=32, description="none: all that expect times")
+        ] = None,
+    ) -> Errors:
+        """How far the times that schedulers expected were from the real ones, by device type, in
+        stretches of tasks from the beginning of the run to its end."""
+        record = await control.run_book.get(run)
+        names = record.spec.schedulers if scheduler is None else (competing(record, scheduler),)
+        return await cached(("errors", run, names), _errors, record, names)
+
     @router.get("/api/runs/{run}/analysis")
     async def analysis(
         run: RunPath,
@@ -213,6 +228,11 @@ def _timeline(
 def _queues(store: Store, record: RunRecord, seconds: float | None, points: int) -> Queues:
     tracks = queue_tracks(store, record.run, record.spec.schedulers, seconds, points)
     return Queues(run=record.run, schedulers=tracks)
+
+
+def _errors(store: Store, record: RunRecord, names: Sequence[str]) -> Errors:
+    tracks = error_tracks(store, record.run, names, record.spec.platform)
+    return Errors(run=record.run, schedulers=tracks)
 
 
 def _analysis(store: Store, record: RunRecord, name: str, tasks: int, wins_by: Contest) -> Analysis:

@@ -138,6 +138,32 @@ class Queues(BaseModel):
     schedulers: dict[str, QueueTrack]
 
 
+class TypeErrors(BaseModel):
+    """Lists of equal length: a value for each stretch of tasks."""
+
+    error: list[float | None] = Field(
+        description="for half of the tasks the expected and the real time differ by at most a "
+        "factor of 1 + error; none: no task ran there"
+    )
+    tasks: list[int] = Field(description="that it was measured on")
+
+
+class ErrorTrack(BaseModel):
+    """How far the times that one scheduler expected were from the real ones, for tasks that ran
+    completely on one device, in stretches of equally many tasks. Unless `exact`, each is measured
+    on the tasks in its middle."""
+
+    first: list[int] = Field(description="the first task of each stretch")
+    last: list[int] = Field(description="one past its last task")
+    types: dict[str, TypeErrors] = Field(description="by device type")
+    exact: bool
+
+
+class Errors(BaseModel):
+    run: str
+    schedulers: dict[str, ErrorTrack] = Field(description="those that expect times")
+
+
 class Window(BaseModel):
     first: int
     last: int = Field(description="one past the last task")

@@ -16,7 +16,6 @@ from services.gateway.runs.detail import RunDetails
 from services.gateway.runs.schemas import RunQuery
 from shared.bus.client import TRANSIENT_ERRORS
 from shared.bus.service import Service
-from shared.domain.schedulers import LEARNERS
 from shared.errors import ArenaError
 from shared.messages.events import ServiceReport
 from shared.messages.runs import RunRecord, RunState
@@ -118,7 +117,8 @@ async def _health(service: Service, store: Store) -> Health:
 def _needed(active: list[RunRecord]) -> set[tuple[str, str]]:
     """Services, and schedulers by name."""
     schedulers = {name for record in active for name in record.spec.schedulers}
-    required = {*REQUIRED, *(["trainer"] if schedulers.intersection(LEARNERS) else [])}
+    learning = any(record.learning_schedulers for record in active)
+    required = {*REQUIRED, *(["trainer"] if learning else [])}
     return {(name, "") for name in required} | {("scheduler", name) for name in schedulers}
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import nats.errors
 
 from shared.bus import model_registry
 from shared.bus.client import Bus
-from shared.domain.schedulers import LEARNERS
+from shared.domain.schedulers import SCHEDULER_NAME
 from shared.errors import NotAllowed, NotFound, Unavailable
 from shared.messages import subjects
 from shared.messages.models import Manifest, Model, Rollback
@@ -48,5 +49,5 @@ def _check(run: str, name: str) -> None:
     """Both become tokens of a subject, where some characters are wildcards."""
     if not subjects.RUN_ID.fullmatch(run):
         raise NotFound(f"no run {run!r}")
-    if name not in LEARNERS:
-        raise NotFound(f"no learner {name!r}; there are {', '.join(LEARNERS)}")
+    if not re.fullmatch(SCHEDULER_NAME, name):
+        raise NotFound(f"no learner {name!r}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Response
@@ -12,6 +14,9 @@ from services.gateway.http.access import Access
 from services.gateway.models import queries, registry
 from services.gateway.models.schemas import RollbackRequest, StoredModel
 from shared.bus.client import Bus
+from shared.bus.run_book import RunBook
+from shared.domain.schedulers import LEARNERS
+from shared.errors import NotFound
 from shared.messages.models import Manifest
 from shared.runtime.gateway_client import MODEL_MANIFEST
 from shared.store.client import Store
@@ -23,7 +28,9 @@ Version = Annotated[
 ]
 
 
-def make_router(bus: Bus, store: Store, access: Access) -> APIRouter:
+def make_router(
+    bus: Bus, store: Store, access: Access, run_book: Callable[[], RunBook]
+) -> APIRouter:
     router = APIRouter(tags=["models"])
 
     @router.get("/api/models")
@@ -34,7 +41,8 @@ def make_router(bus: Bus, store: Store, access: Access) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
     ) -> list[StoredModel]:
         """Every model that was trained, published or rejected, newest first."""
-        rows = await asyncio.to_thread(queries.models, store, run, name, version, limit)
+        learners = LEARNERS if run is None else await _learners(run_book(), run)
+        rows = await asyncio.to_thread(queries.models, store, run, name, version, limit, learners)
         return [StoredModel(**row) for row in rows]
 
     @router.get(
@@ -55,3 +63,10 @@ def make_router(bus: Bus, store: Store, access: Access) -> APIRouter:
         return await registry.roll_back(bus, run, name, body.version)
 
     return router
+
+
+async def _learners(run_book: RunBook, run: str) -> Sequence[str]:
+    """The run's, plug-ins among them; of a run that is in no book any more, the built-in ones."""
+    with suppress(NotFound):
+        return (await run_book.get(run)).learners
+    return LEARNERS

@@ -7,6 +7,7 @@ from typing import Any
 from services.gateway.runs.schemas import SpecCheck
 from shared.bus.run_book import RunBook
 from shared.bus.service import Service
+from shared.domain.learning_spec import Objective
 from shared.domain.spec import RunSpec
 from shared.errors import NotFound, SpecError, Unavailable
 from shared.messages import subjects
@@ -27,8 +28,9 @@ class RunControl:
 
     async def start(self, data: Any) -> RunRecord:
         """Start a run from a spec as plain data. Default schedulers: all that are deployed."""
-        spec = await self._complete(data)
-        record = await self.run_book.create(spec)
+        spec, deployed = await self._complete(data)
+        learners = [name for name in spec.schedulers if deployed[name] == name]
+        record = await self.run_book.create(spec, learners)
         names = ", ".join(spec.schedulers)
         await self._publish_event(record, f"run {record.run} started with {names}")
         return record
@@ -36,13 +38,14 @@ class RunControl:
     async def check(self, data: Any) -> SpecCheck:
         """Whether `start` would accept the spec; changes nothing."""
         try:
-            spec = await self._complete(data)
+            spec, _ = await self._complete(data)
         except (SpecError, Unavailable) as error:
             problems = error.problems if isinstance(error, SpecError) else [str(error)]
             return SpecCheck(ok=False, problems=problems, spec=None)
         return SpecCheck(ok=True, problems=[], spec=spec)
 
-    async def _complete(self, data: Any) -> RunSpec:
+    async def _complete(self, data: Any) -> tuple[RunSpec, dict[str, str]]:
+        """The spec with its schedulers, and the learner of each scheduler that is deployed."""
         spec = RunSpec.parse(data)
         deployed = await self._deployed()
         if not spec.schedulers:
@@ -53,11 +56,11 @@ class RunControl:
         if missing:
             names = ", ".join(deployed) or "none"
             raise SpecError([f"schedulers: {', '.join(missing)} not deployed; deployed: {names}"])
-        return spec
+        return spec, deployed
 
-    async def _deployed(self) -> list[str]:
-        """The schedulers that answer a roll call. If more workers pull tasks than have answered,
-        a second call waits longer for them."""
+    async def _deployed(self) -> dict[str, str]:
+        """The schedulers that answer a roll call, each with its learner. If more workers pull tasks
+        than have answered, a second call waits longer for them."""
         names = _schedulers(await self._bus.roll_call())
         pulling = {
             info.name
@@ -66,13 +69,20 @@ class RunControl:
         }
         if pulling - {subjects.RECORDER_DURABLE, *map(subjects.scheduler_durable, names)}:
             names |= _schedulers(await self._bus.roll_call(SLOW_ROLL_CALL_SECONDS))
-        return sorted(names)
+        return dict(sorted(names.items()))
 
     async def move(self, run: str | None, state: RunState) -> RunRecord:
         record = await self.resolve(run, active=True)
         moved = await self.run_book.move(record.run, state)
         await self._publish_event(moved, f"run {record.run} is {state}")
         return moved
+
+    async def set_objective(self, run: str, objective: Objective) -> RunRecord:
+        """What the learners of a running run minimise from now on."""
+        record = await self.run_book.set_objective(run, objective)
+        weights = ", ".join(f"{name} {weight:g}" for name, weight in objective)
+        await self._publish_event(record, f"run {run}: its learners now minimise {weights}")
+        return record
 
     async def resolve(self, run: str | None, *, active: bool = False) -> RunRecord:
         """The run with this id; without an id the newest active run, else the newest."""
@@ -109,5 +119,6 @@ def competing(record: RunRecord, scheduler: str) -> str:
     return scheduler
 
 
-def _schedulers(reports: list[ServiceReport]) -> set[str]:
-    return {report.scheduler for report in reports if report.service == "scheduler"}
+def _schedulers(reports: list[ServiceReport]) -> dict[str, str]:
+    """Each scheduler's learner; empty: it does not learn."""
+    return {report.scheduler: report.learner for report in reports if report.service == "scheduler"}

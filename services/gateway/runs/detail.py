@@ -76,4 +76,9 @@ class RunDetails:
 
 
 def summary(record: RunRecord) -> Run:
-    return Run(**dict(record), name=record.spec.name)
+    return Run(
+        **dict(record),
+        name=record.spec.name,
+        lockstep=record.spec.lockstep,
+        learning_schedulers=record.learning_schedulers,
+    )

@@ -23,6 +23,7 @@ from services.gateway.runs.schemas import (
     SpecCheck,
 )
 from shared.bus.client import Bus
+from shared.domain.learning_spec import Objective
 from shared.domain.spec import RunSpec
 from shared.domain.workload_presets import PRESETS
 from shared.errors import NotFound
@@ -95,6 +96,12 @@ def make_router(
     async def stop(run: RunQuery = None) -> Run:
         """End a run for good."""
         return summary(await control.move(run, RunState.STOPPED))
+
+    @guarded.put("/api/runs/{run}/objective")
+    async def set_objective(run: RunPath, objective: Objective) -> Run:
+        """Let the learners of an active run minimise something else from now on. Not in lockstep,
+        where results follow from the spec."""
+        return summary(await control.set_objective(run, objective))
 
     @router.get("/api/schedulers")
     async def schedulers() -> list[Scheduler]:

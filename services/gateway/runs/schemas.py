@@ -104,6 +104,11 @@ class Run(BaseModel):
     created_at: float
     updated_at: float
     spec: RunSpec
+    lockstep: bool = Field(
+        description="which model decides a task follows from the task, so that results can be "
+        "repeated; the objective of such a run cannot be changed"
+    )
+    learning_schedulers: list[str] = Field(description="those of its schedulers that learn")
 
 
 class RunDetail(Run):

@@ -38,11 +38,10 @@ def arrival_queues(store: Store, run: str, spec: RunSpec, task_id: int) -> Arriv
 def queue_of(row: Mapping[str, Any], platform: Platform, work: Work) -> ArrivalQueue:
     """`row` is the task's result, `work` what earlier tasks had left to do when it arrived."""
     arrival, devices = row["arrival_time"], len(platform)
-    left = work.end - np.maximum(work.begin, arrival)
-    seconds: Floats = np.bincount(work.device, left, minlength=devices).astype(np.float64)
+    seconds = queued_seconds(work, arrival, devices)
     tasks = np.bincount(work.device, minlength=devices)
     waiting = np.bincount(work.device[work.begin > arrival], minlength=devices)
-    chosen = _chosen(row, platform)
+    chosen = chosen_devices(row, platform)
     listed = _listed(platform, chosen, seconds)
     return ArrivalQueue(
         scheduler=row["scheduler"],
@@ -75,7 +74,13 @@ def queue_of(row: Mapping[str, Any], platform: Platform, work: Work) -> ArrivalQ
     )
 
 
-def _chosen(row: Mapping[str, Any], platform: Platform) -> Bools:
+def queued_seconds(work: Work, at: float, devices: int) -> Floats:
+    """What each device still has to do at a moment."""
+    left = work.end - np.maximum(work.begin, at)
+    return np.bincount(work.device, left, minlength=devices).astype(np.float64)
+
+
+def chosen_devices(row: Mapping[str, Any], platform: Platform) -> Bools:
     """The devices that work on the task."""
     chosen = np.zeros(len(platform), bool)
     if row["gpu_time"] > 0:

@@ -17,6 +17,7 @@ from shared.bus.back_pressure import BackPressure
 from shared.bus.model_registry import models_missing
 from shared.bus.service import Service
 from shared.bus.task_stream import Position, load_position
+from shared.domain.lockstep import left_of_segment
 from shared.domain.spec import RunSpec
 from shared.domain.task_checks import submission_problems, with_last_children
 from shared.domain.tasks import MOST_BATCH_TASKS, Tasks, first_batch, take
@@ -43,7 +44,7 @@ class BulkSubmission:
         record = await self._record(run)
         tasks = _checked(numbered(read_columns(body), first), record.spec)
         position = await self._position(record, first)
-        bus, size = self._service.bus, self._service.settings.batch_tasks
+        bus = self._service.bus
         backlog = self._backlog(run)
         start = 0
         while start < len(tasks):
@@ -52,6 +53,7 @@ class BulkSubmission:
                     break
                 raise HTTPException(429, reason, {"Retry-After": str(RETRY_SECONDS)})
             left = take(tasks, slice(start, None))
+            size = self._batch_size(first + start, record)
             piece = take(left, slice(0, first_batch(left, size, MOST_BATCH_TASKS)))
             end = start + len(piece)
             cursor = Cursor(
@@ -81,6 +83,10 @@ class BulkSubmission:
             next_task=position.cursor.next_task,
             ended=position.cursor.ended,
         )
+
+    def _batch_size(self, next_task: int, record: RunRecord) -> int:
+        size = self._service.settings.batch_tasks
+        return min(size, left_of_segment(next_task, record.spec)) if record.in_segments else size
 
     async def _record(self, run: str) -> RunRecord:
         record = await self._service.runs.get(run)

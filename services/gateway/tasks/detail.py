@@ -21,7 +21,7 @@ from shared.domain.tasks import Floats, Tasks
 def detail_of(run: str, spec: RunSpec, rows: Mapping[str, dict[str, Any]]) -> TaskDetail:
     """From complete result rows with the task's features, by scheduler."""
     task = Task.model_validate(next(iter(rows.values())))
-    tasks = _as_tasks(task)
+    tasks = as_tasks(task)
     best = _best(tasks, spec)
     oracle = rows.get(ORACLE)
     oracle_time = oracle["time"] if oracle is not None and oracle["status"] == "ok" else None
@@ -42,7 +42,7 @@ def detail_of(run: str, spec: RunSpec, rows: Mapping[str, dict[str, Any]]) -> Ta
     )
 
 
-def _as_tasks(task: Task) -> Tasks:
+def as_tasks(task: Task) -> Tasks:
     names = ("task_id", "size", "compute_intensity", "memory_required", "arrival_time")
     numbers: dict[str, Any] = {name: np.array([getattr(task, name)]) for name in names}
     return Tasks(

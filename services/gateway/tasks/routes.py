@@ -14,12 +14,14 @@ from services.gateway.runs.schemas import RunPath
 from services.gateway.tasks import queries
 from services.gateway.tasks.arrival_queues import arrival_queues
 from services.gateway.tasks.bulk import BulkSubmission
+from services.gateway.tasks.choices import choices
 from services.gateway.tasks.detail import detail_of
 from services.gateway.tasks.device_names import device_names
 from services.gateway.tasks.schemas import (
     Accepted,
     ArrivalQueues,
     BulkAccepted,
+    Choices,
     OneOrMany,
     ResultRow,
     Submission,
@@ -129,6 +131,12 @@ def make_router(service: Service, store: Store, control: RunControl, access: Acc
         """What every scheduler's devices still had to do when this task arrived."""
         record = await control.run_book.get(run)
         return await asyncio.to_thread(arrival_queues, store, run, record.spec, task_id)
+
+    @router.get("/api/runs/{run}/tasks/{task_id}/choices")
+    async def choices_of_task(run: RunPath, task_id: TaskId) -> Choices:
+        """Why learners chose their device: what they compared, and the model that they used."""
+        record = await control.run_book.get(run)
+        return await asyncio.to_thread(choices, store, run, record.spec, task_id)
 
     router.include_router(guarded)
     return router

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from services.gateway.http.problems import MANY, ONE
 from services.gateway.http.row_models import model_of, row_of
+from services.gateway.models.schemas import StoredModel
 from shared.domain.cluster_spec import MOST_DEVICES
 from shared.domain.measured_times import LONGEST_KIND
 from shared.domain.tasks import LARGEST
@@ -202,3 +203,49 @@ class ArrivalQueues(BaseModel):
     task_id: int
     arrival_time: float
     queues: list[ArrivalQueue]
+
+
+class ComparedDevice(BaseModel):
+    """What a scheduler knew of one device when it placed a task."""
+
+    device: str
+    type: str
+    chosen: bool = Field(description="whether it runs this task, or a part of it")
+    queued: float = Field(description="seconds of work that earlier tasks had left it to do")
+    predicted: float | None = Field(
+        description="the scheduler's own seconds of the whole task there; none: it predicts none, "
+        "or this type cannot run it"
+    )
+    expected: float | None = Field(
+        description="the platform's seconds of the whole task there; none: it cannot run it"
+    )
+    score: float | None = Field(
+        description="what the scheduler compared, lower is better; none: it cannot run the task"
+    )
+
+
+class Choice(BaseModel):
+    """Why one scheduler chose the devices of a task."""
+
+    scheduler: str
+    model_version: int = Field(description="of the model that decided; 0: no model")
+    explored: bool = Field(description="chosen to learn from it, not for its score")
+    probability: float = Field(description="with which this choice was made")
+    overruled: bool = Field(
+        description="neither explored nor the best score: a rule of the scheduler, such as the "
+        "guard of `attention_agent`, decided"
+    )
+    compared: int = Field(description="devices that have a score")
+    devices: list[ComparedDevice] = Field(
+        description="the ten with the best scores and the chosen ones, by score"
+    )
+    queues_complete: bool = Field(description="otherwise more was queued, of older tasks")
+    model: StoredModel | None = Field(
+        description="the model that decided, with its figures; none: no model, or not stored yet"
+    )
+
+
+class Choices(BaseModel):
+    run: str
+    task_id: int
+    choices: list[Choice] = Field(description="of the schedulers that say what they compared")

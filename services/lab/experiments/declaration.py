@@ -24,6 +24,9 @@ Figure = Literal[
 Measure = Literal["turnaround", "time", "makespan", "energy", "cost"]
 Load = Annotated[float, Field(gt=0, le=10)]
 
+# Unless the experiment says otherwise: learners give the same results every time.
+REPEATABLE: dict[str, Any] = {"pace": "max", "learning": {"sync": "lockstep"}}
+
 
 class ExperimentError(ArenaError):
     """An experiment that is declared or run in a wrong way."""
@@ -66,6 +69,7 @@ class Claim(Declared):
     order: tuple[str, ...] | None = Field(
         default=None, min_length=2, description="by the measure, best first"
     )
+    variants: tuple[str, ...] = Field(default=(), description="only of these; empty: of all")
 
     @model_validator(mode="after")
     def _one_kind(self) -> Claim:
@@ -123,6 +127,9 @@ class Experiment(Declared):
             raise ValueError(f"judge_from ({self.judge_from}) leaves none of {self.tasks} tasks")
         for name in self.variants:
             self.run_spec(name, self.seeds[0])
+        unknown = {name for claim in self.claims for name in claim.variants} - set(self.variants)
+        if unknown:
+            raise ValueError(f"claims: no variant {', '.join(sorted(unknown))}")
         self._check_names()
         return self
 
@@ -145,7 +152,7 @@ class Experiment(Declared):
 
     def run_spec(self, variant: str, seed: int) -> RunSpec:
         """The spec of one run, checked."""
-        data = merged(self.spec, self.variants[variant].spec)
+        data = merged(merged(REPEATABLE, self.spec), self.variants[variant].spec)
         name = "/".join(filter(None, (self.name, variant, str(seed))))
         load = self.variants[variant].load or self.load
         try:

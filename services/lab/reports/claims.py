@@ -41,6 +41,8 @@ def judge_claims(
     """`pairs` are the tests between all schedulers by column of the outcomes."""
     verdicts = []
     for claim in study.experiment.claims:
+        if claim.variants and variant not in claim.variants:
+            continue
         verdict, measured = _judge(study, variant, claim, pairs[MEASURES[claim.measure]])
         failed = {n: sum(row["failed"] or 0 for row in study.rows(variant, n)) for n in claim.names}
         notes = [f"{count:,} tasks of {name} failed" for name, count in failed.items() if count]

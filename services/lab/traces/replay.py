@@ -21,7 +21,7 @@ from services.lab.traces.mapping import Mapping
 from services.lab.traces.pretraining import fitted_workload
 from services.lab.traces.problem_report import TraceError
 from services.lab.traces.trace import Trace
-from shared.domain.spec import RunSpec
+from shared.domain.spec import MOST_LOCKSTEP_TASKS, RunSpec
 from shared.domain.tasks import (
     LARGEST,
     MOST_BATCH_TASKS,
@@ -103,7 +103,10 @@ def complete_spec(data: dict[str, Any], trace: Trace, pretrain: Tasks | None) ->
         workload["dependencies"] = {**(workload.get("dependencies") or {}), "window": window}
     if pretrain is not None:
         workload |= fitted_workload(pretrain, trace.spec)
-    return {**data, "workload": workload}
+    learning = dict(data.get("learning") or {})
+    if trace.survey().tasks > MOST_LOCKSTEP_TASKS:
+        learning.setdefault("sync", "free")
+    return {**data, "workload": workload, **({"learning": learning} if learning else {})}
 
 
 def stretch(trace: Trace, load: float | None) -> float:

@@ -14,6 +14,8 @@ from shared.domain.tasks import Decisions, Floats, Integers, Tasks
 
 Weights = dict[str, NDArray[np.float32]]
 
+BLOCK = 64  # rows whose Q-values are computed at once
+
 EXPLORE, CHOOSE = 1, 2  # purposes of random numbers: whether to explore, and which action to try
 
 
@@ -61,14 +63,21 @@ class RlAgent(LearnedPolicy):
 
 
 def q_values(weights: Weights, state: Matrix) -> Floats:
-    """The network of `services/trainer/dqn.py` in numpy, so that workers do not need torch."""
-    hidden = (state - weights["centre"]) / weights["spread"]
+    """The network of `services/trainer/learners/rl_agent.py` in numpy: workers need no torch.
+
+    In blocks of a fixed size: a product of matrices of another size may differ in the last bit, and
+    how tasks are cut into batches must not change a decision.
+    """
+    rows = len(state)
+    state = np.concatenate([state, np.zeros((-rows % BLOCK, state.shape[1]), np.float32)])
+    blocks = state.reshape(-1, BLOCK, state.shape[1])
+    hidden = (blocks - weights["centre"]) / weights["spread"]
     for layer in ("body.0", "body.2"):
         hidden = np.maximum(hidden @ weights[f"{layer}.weight"].T + weights[f"{layer}.bias"], 0.0)
     advantage = hidden @ weights["advantage.weight"].T + weights["advantage.bias"]
     value = hidden @ weights["value.weight"].T + weights["value.bias"]
-    q: Floats = value + advantage - advantage.mean(axis=1, keepdims=True)
-    return q
+    q: Floats = value + advantage - advantage.mean(axis=2, keepdims=True)
+    return q.reshape(len(state), -1)[:rows]
 
 
 def best_action(q: Floats, task_id: Integers, indifference: float, devices: Integers) -> Integers:

@@ -20,9 +20,9 @@ from sklearn.preprocessing import StandardScaler
 
 from services.cli.models import export
 from services.cli.models.export import ExportError
-from services.trainer import forest
-from services.trainer.dqn import Dqn, DuelingNetwork
-from services.trainer.forest import LabelledTasks
+from services.trainer.learners import hybrid_ml as forest
+from services.trainer.learners.hybrid_ml import LabelledTasks
+from services.trainer.learners.rl_agent import Dqn, DuelingNetwork
 from shared.domain.features import Matrix, agent_state, forest_features
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats, Tasks
@@ -186,7 +186,7 @@ def test_exporting_unpickles_nothing(
 
     for loader in ("pickle.load", "pickle.loads", "pickle.Unpickler", "joblib.load", "torch.load"):
         monkeypatch.setattr(loader, never)
-    file = tmp_path / f"model{export.SUFFIXES[name]}"
+    file = tmp_path / f"model{export.suffix(name, 'safetensors')}"
     export.write(name, body, file)
     assert file.stat().st_size > 0
 

@@ -102,12 +102,10 @@ def done(*arguments: str) -> Result:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("list", "--name", "greedy"), "no learner greedy; the learners are hybrid_ml, rl_agent"),
-        (("show", "oracle"), "no learner oracle; the learners are hybrid_ml, rl_agent"),
-        (("export", "forest"), "no learner forest; the learners are hybrid_ml, rl_agent"),
-        (("rollback", "forest", "1"), "no learner forest; the learners are hybrid_ml, rl_agent"),
-        (("export", "hybrid_ml", "--out", "a.pth"), "a.pth: a model of hybrid_ml is exported as"),
-        (("export", "rl_agent", "--out", "a.pkl"), "a model of rl_agent is exported as .pth"),
+        (("list", "--name", "My Own"), "'My Own' is no scheduler name"),
+        (("show", "../a"), "'../a' is no scheduler name"),
+        (("export", "a.b"), "'a.b' is no scheduler name"),
+        (("rollback", "Forest", "1"), "'Forest' is no scheduler name"),
     ],
 )
 def test_bad_input_is_one_line_and_sends_no_request(
@@ -213,6 +211,13 @@ def test_export_refuses_what_is_not_what_its_manifest_respond(
     assert "not a safetensors file" in refused("export", "rl_agent")
     gateway.respond(f"/api/models/{RUN}/rl_agent/newest", WEIGHTS)
     assert "no readable manifest" in refused("export", "rl_agent")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_export_refuses_a_file_of_another_kind(gateway: Gateway, tmp_path: Path) -> None:
+    gateway.hold()
+    message = refused("export", "rl_agent", "--out", "a.pkl")
+    assert "a.pkl: a model of rl_agent is exported as .pth" in message
     assert list(tmp_path.iterdir()) == []
 
 

@@ -212,6 +212,8 @@ def test_the_last_row_of_a_message_is_read() -> None:
         "last_child": [-1, -1],
         "model_version": [3, 3],
         "explored": [False, True],
+        "predicted": [[], []],
+        "scores": [[], []],
         "status": ["ok", "failed"],
     }
     columns = {name: values.get(name, [0.5, 0.25]) for name in messages.RESULTS.names}

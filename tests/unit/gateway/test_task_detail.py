@@ -25,6 +25,8 @@ def row(share: float, gpu_time: float, cpu_time: float, **fields: Any) -> dict[s
         "probability": 1.0,
         "expected_time": 0.0,
         "turn": -1,
+        "predicted": [],
+        "scores": [],
         "time": gpu_time + cpu_time,
         "wait": 0.0,
         "turnaround": gpu_time + cpu_time,

@@ -13,7 +13,8 @@ import pytest
 from services.scheduler.cluster_worker import ClusterCopy, place
 from services.scheduler.policy import ClusterPolicy
 from services.simulator.simulation import Simulation
-from shared.domain.spec import RunSpec, check_scheduler_name
+from shared.domain.schedulers import check_scheduler_name
+from shared.domain.spec import RunSpec
 from shared.domain.tasks import Tasks, take
 from shared.domain.workload import Cursor, generate
 from shared.messages import batches

@@ -12,7 +12,8 @@ import pytest
 
 from services.scheduler.policy import Policy
 from services.scheduler.worker import decide
-from shared.domain.spec import RunSpec, check_scheduler_name
+from shared.domain.schedulers import check_scheduler_name
+from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Tasks
 from shared.domain.workload import Cursor, generate
 from shared.messages import batches
@@ -98,7 +99,7 @@ class PolicyContract:
         self, policy: Policy, tasks: Tasks, spec: RunSpec
     ) -> None:
         batch = Batch(Envelope("tasks", "run", 0, 0.0), batches.task_rows(tasks))
-        decided = await decide(batch, policy, None, spec)
+        decided = decide(batch, policy, spec)
         platform = spec.platform
         assert set(batches.column(decided.rows, "device").tolist()) == set(platform.accelerators)
         assert set(batches.column(decided.rows, "cpu").tolist()) == set(platform.cpus)

@@ -11,7 +11,7 @@ from skl2onnx import to_onnx
 from sklearn.linear_model import LinearRegression
 
 from services.scheduler.policies.hybrid_ml import HybridMl
-from services.trainer import forest
+from services.trainer.learners import hybrid_ml as forest
 from shared.domain.cluster_view import ClusterView
 from shared.domain.observation import Observation
 from shared.domain.spec import RunSpec

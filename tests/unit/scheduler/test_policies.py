@@ -11,7 +11,7 @@ import pytest
 from services.scheduler.cluster_worker import ClusterCopy, place
 from services.scheduler.policy import ClusterPolicy, Policy, PolicyError, check, load
 from services.scheduler.worker import decide
-from shared.domain.schedulers import BUILT_IN, LEARNERS, ORACLE
+from shared.domain.schedulers import AGENT, BUILT_IN, FOREST, LEARNERS, ORACLE
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Tasks
 from shared.messages import batches
@@ -57,7 +57,7 @@ async def decided(name: str, tasks: Tasks, spec: RunSpec = SERIAL) -> dict[str, 
     policy = load(name)
     batch = Batch(Envelope("tasks", "run", 0, 0.0), batches.task_rows(tasks))
     if isinstance(policy, Policy):
-        return (await decide(batch, policy, None, spec)).rows.to_pydict()
+        return decide(batch, policy, spec).rows.to_pydict()
     prepared = policy.prepare(tasks, spec)
     return place(batch, policy, ClusterCopy.new(spec), spec, prepared)[0].rows.to_pydict()
 
@@ -94,8 +94,8 @@ def test_a_fixed_rule_does_not_look_at_the_tasks(name: str, expected: list[float
     assert shares(name, tasks_of(EASY, TINY, BULKY, IDLE, EASY, first=7)) == expected
 
 
-@pytest.mark.parametrize("name", ["greedy", *LEARNERS])
-async def test_the_share_of_greedy_and_of_learners_without_a_model_is_the_intensity(
+@pytest.mark.parametrize("name", ["greedy", FOREST, AGENT])
+async def test_the_share_of_greedy_and_of_those_that_imitate_it_without_a_model_is_the_intensity(
     name: str,
 ) -> None:
     tasks = tasks_of((10, 0.0, 9), (1e6, 0.125, 64_000), (1, 1.0, 0))

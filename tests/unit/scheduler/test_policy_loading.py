@@ -78,7 +78,7 @@ def test_a_file_with_the_name_of_a_standard_module_does_not_replace_it(tmp_path:
 
 def test_without_a_policy_the_error_says_what_to_set() -> None:
     assert reason("").startswith(
-        "no policy given: set HYBRID_POLICY to one of clairvoyant, cpu_only, eft, "
+        "no policy given: set HYBRID_POLICY to one of attention_agent, bandit, "
     )
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from services.trainer.dqn import Dqn, DuelingNetwork, Results
+from services.trainer.learner import Results
+from services.trainer.learners.rl_agent import Dqn, DuelingNetwork
 from shared.domain.features import agent_state
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats, Tasks
@@ -36,7 +37,8 @@ def q_values(dqn: Dqn, tasks: Tasks) -> Floats:
         return np.asarray(dqn.policy(torch.from_numpy(agent_state(tasks))).numpy())
 
 
-def parameters(network: DuelingNetwork) -> list[Any]:
+def parameters(network: DuelingNetwork | None) -> list[Any]:
+    assert network is not None
     return [parameter.detach().clone() for parameter in network.parameters()]
 
 
@@ -45,12 +47,24 @@ def equal(one: list[Any], other: list[Any]) -> bool:
 
 
 def results(tasks: Tasks, share: Any, device: Any, time: Any) -> Results:
+    """Without waiting and energy."""
+    nothing, time = np.zeros(len(tasks)), np.asarray(time, dtype=np.float64)
     return Results(
         tasks=tasks,
         share=np.asarray(share, dtype=np.float64),
         device=np.asarray(device, dtype=np.int64),
-        time=np.asarray(time, dtype=np.float64),
-        energy=np.zeros(len(tasks)),
+        cpu=np.full(len(tasks), -1),
+        time=time,
+        wait=nothing,
+        turnaround=time,
+        energy=nothing,
+        cost=nothing,
+        gpu_time=nothing,
+        cpu_time=nothing,
+        expected_time=nothing,
+        explored=np.zeros(len(tasks), np.bool_),
+        probability=np.ones(len(tasks)),
+        failed=np.zeros(len(tasks), np.bool_),
     )
 
 

@@ -9,13 +9,11 @@ from safetensors.numpy import load
 
 from services.scheduler.policies.rl_agent import RlAgent
 from services.scheduler.policies.rl_agent import q_values as worker_q_values
-from services.trainer.dqn import Dqn, reward
+from services.trainer.learners.rl_agent import Dqn, reward
 from shared.domain.features import agent_state
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Tasks
 from tests.unit.trainer.agents import (
-    equal,
-    parameters,
     pretrained,
     q_values,
     seconds,
@@ -39,10 +37,11 @@ class TestState:
 
     def test_the_network_normalises_it_by_the_sample(self) -> None:
         sample = tasks_of(1, 500)
-        dqn = Dqn(spec_of(), sample)
+        dqn = Dqn(spec_of(discount=0.5), sample)
         logs = np.log(sample.size)
         assert dqn.policy.centre[0] == pytest.approx(logs.mean(), rel=1e-5)
         assert dqn.policy.spread[0] == pytest.approx(logs.std(), rel=1e-4)
+        assert dqn.target is not None
         assert torch.equal(dqn.policy.centre, dqn.target.centre)
 
 
@@ -116,7 +115,19 @@ class TestWeights:
         again.restore(first.weights())
         assert np.array_equal(q_values(first, tasks), q_values(again, tasks))
         assert again.scale == first.scale
-        assert equal(parameters(again.policy), parameters(again.target))
+        assert again.weights() == first.weights()
+
+    @pytest.mark.parametrize("discount", [0.0, 0.5])
+    def test_a_restored_agent_trains_as_if_it_had_never_stopped(self, discount: float) -> None:
+        """Moments of the optimiser, target network and counters are part of the weights."""
+        rule = {"hidden": 16, "pretrain_steps": 60, "discount": discount}
+        first, tasks = pretrained(1, **rule), tasks_of(1001, 1000)
+        again = Dqn(first.spec, tasks_of(77, 500))
+        again.restore(first.weights())
+        again.add_generated(tasks)
+        first.random, again.random = (np.random.default_rng(7) for _ in range(2))
+        for dqn in (first, again):
+            dqn.train(70)
         assert again.weights() == first.weights()
 
     def test_a_restored_agent_continues_to_train(self) -> None:
@@ -124,7 +135,7 @@ class TestWeights:
         again = Dqn(first.spec, tasks_of(1, 500))
         again.restore(first.weights())
         again.pretrain(tasks_of(1, 500))
-        assert again.steps == 60
+        assert again.steps == 120
         assert again.weights() != first.weights()
 
     def test_the_weights_of_another_network_are_an_error(self) -> None:

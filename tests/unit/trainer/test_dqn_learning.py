@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load
 
-from services.trainer.dqn import Dqn
+from services.trainer.learners.rl_agent import Dqn
 from shared.domain.features import agent_state
 from shared.domain.spec import RunSpec
 from shared.domain.workload import Cursor, generate
@@ -45,8 +45,11 @@ class TestLearning:
         assert pretrained(1, **few).weights() == pretrained(1, **few).weights()
         assert pretrained(1, **few).weights() != pretrained(2, **few).weights()
 
+    def test_without_a_discount_there_is_no_target_network(self) -> None:
+        assert Dqn(spec_of(), tasks_of(1, 200)).target is None
+
     def test_the_target_network_is_copied_every_50_steps(self) -> None:
-        dqn = Dqn(spec_of(pretrain_steps=0), tasks_of(1, 200))
+        dqn = Dqn(spec_of(pretrain_steps=0, discount=0.5), tasks_of(1, 200))
         dqn.pretrain(tasks_of(1, 200))
         start = parameters(dqn.target)
         assert equal(start, parameters(dqn.policy))

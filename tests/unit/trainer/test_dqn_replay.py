@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from services.trainer.dqn import Dqn, ReplayBuffer
+from services.trainer.learners.rl_agent import Dqn, ReplayBuffer
 from shared.domain.features import agent_state
 from tests.unit.trainer.agents import equal, parameters, results, spec_of, tasks_of
 

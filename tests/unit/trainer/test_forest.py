@@ -10,12 +10,17 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from services.trainer import forest
-from services.trainer.forest import ForestLearner, LabelledTasks
+from services.trainer.challenge import Challenge, challenge
+from services.trainer.learner import Results
+from services.trainer.learners import hybrid_ml as forest
+from services.trainer.learners.hybrid_ml import ForestLearner, LabelledTasks
+from services.trainer.result_window import ResultWindow
+from services.trainer.wall_clock_training import DriftDetector
 from shared.domain.features import forest_features
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats, Tasks
 from shared.domain.workload import Cursor, generate
+from tests.unit.trainer.agents import results
 
 OVERLAPPED = {"physics": {"split": "overlapped"}}
 
@@ -132,27 +137,43 @@ class TestFit:
             )
 
 
+def oracle_results(labelled: LabelledTasks) -> Results:
+    nothing = np.zeros(len(labelled))
+    return results(labelled.tasks, labelled.share, nothing, nothing)
+
+
+def challenged(window: LabelledTasks, champion: bytes | None, spec: RunSpec) -> Challenge:
+    without_generated = spec.model_copy(
+        update={"learning": spec.learning.model_copy(update={"pretrain_tasks": 0})}
+    )
+    learner = ForestLearner(without_generated)
+    result = challenge(learner, champion, oracle_results(window), 50, 2)
+    assert result is not None
+    return result
+
+
 class TestChallenge:
     SPEC = spec_of(trees=10)
 
     def test_the_first_model_is_accepted(self) -> None:
-        result = forest.challenge(labelled(self.SPEC, 200), None, self.SPEC)
-        assert (result.accepted, result.champion_score) == (True, None)
-        assert result.score >= 1
+        result = challenged(labelled(self.SPEC, 200), None, self.SPEC)
+        assert (result.accepted, result.reason) == (True, "the first model")
+        assert "champion_score" not in result.metrics
+        assert result.metrics["score"] >= 1
 
     def test_an_equal_challenger_is_accepted(self) -> None:
         window = labelled(self.SPEC, 200)
-        champion = forest.fit(window.all_but_last(25), self.SPEC)
-        result = forest.challenge(window, champion, self.SPEC)
+        champion = forest.fit(labelled(self.SPEC, 175), self.SPEC)
+        result = challenged(window, champion, self.SPEC)
         assert result.accepted
-        assert result.champion_score == result.score
-        assert result.body == champion
+        assert result.metrics["champion_score"] == result.metrics["score"]
+        assert result.update.body == champion
         assert result.reason.startswith("not worse: ")
 
     def test_a_better_challenger_is_accepted(self) -> None:
-        result = forest.challenge(labelled(self.SPEC, 400), always(0.5, self.SPEC), self.SPEC)
+        result = challenged(labelled(self.SPEC, 400), always(0.5, self.SPEC), self.SPEC)
         assert result.accepted
-        assert result.score < result.champion_score
+        assert result.metrics["score"] < result.metrics["champion_score"]
 
     @pytest.mark.parametrize(("tolerance", "accepted"), [(0.0, False), (10.0, True)])
     def test_a_worse_challenger_is_accepted_only_within_the_tolerance(
@@ -164,132 +185,109 @@ class TestChallenge:
         window = labelled(spec, 200)
         champion = forest.fit(labelled(spec, 1000), spec)
         misled = np.concatenate([1 - window.share[:-25], window.share[-25:]])
-        result = forest.challenge(LabelledTasks(window.tasks, misled), champion, spec)
+        result = challenged(LabelledTasks(window.tasks, misled), champion, spec)
         assert result.accepted is accepted
-        assert result.score > result.champion_score
+        assert result.metrics["score"] > result.metrics["champion_score"]
         assert result.reason.startswith("worse: ") is not accepted
 
     def test_it_is_fitted_on_all_but_the_newest_results_and_scored_on_those(self) -> None:
         window, champion = labelled(self.SPEC, 300), always(1.0, self.SPEC)
-        result = forest.challenge(window, champion, self.SPEC)
-        fitted_on = result.trained_on.tasks
-        assert (len(fitted_on), fitted_on.task_id[0], fitted_on.task_id[-1]) == (275, 0, 274)
+        result = challenged(window, champion, self.SPEC)
+        fitted_on = result.window
+        assert (fitted_on.count, fitted_on.first_task, fitted_on.last_task) == (275, 0, 274)
         newest = LabelledTasks(tasks_of(self.SPEC, 25, first=275), window.share[275:])
-        assert result.score == pytest.approx(total(result.body, newest, self.SPEC))
+        score, champion_score = result.metrics["score"], result.metrics["champion_score"]
+        assert score == pytest.approx(total(result.update.body, newest, self.SPEC))
         # All on the GPU, by hand.
         everything = seconds(newest.tasks, np.ones(25), self.SPEC).sum()
         best = seconds(newest.tasks, newest.share, self.SPEC).sum()
-        assert result.champion_score == pytest.approx(everything / best)
-        assert f"{result.score:.4f} against {result.champion_score:.4f}" in result.reason
+        assert champion_score == pytest.approx(everything / best)
+        assert f"{score:.4f} against {champion_score:.4f}" in result.reason
         assert result.reason.endswith("on the newest 25 results")
 
 
-def add(learner: ForestLearner, results: LabelledTasks, champion: bytes | None = None) -> None:
-    learner.add(results, None if champion is None else forest.open_model(champion))
-
-
-class TestLearner:
+class TestWindow:
     SPEC = spec_of(trees=10)
 
-    def batch(self, first: int, count: int) -> LabelledTasks:
-        return labelled(self.SPEC, count, first=first)
-
-    def test_results_replace_the_pretraining_tasks(self) -> None:
-        spec = RunSpec.parse({"learning": {"forest": {"window": 200}}})
+    def test_results_replace_the_generated_tasks(self) -> None:
+        spec = RunSpec.parse({"learning": {"forest": {"window": 200}, "pretrain_tasks": 300}})
         learner = ForestLearner(spec)
-        learner.fill_window(forest.label(tasks_of(spec, 300, first=5000), spec))
-        assert (learner.results_since_fit, learner.fit_is_due()) == (0, False)
-        add(learner, labelled(spec, 60))
-        assert learner.window.tasks.task_id.tolist() == [-1] * 140 + list(range(60))
-        assert learner.fit_is_due()
-        add(learner, labelled(spec, 200, first=60))
-        assert learner.window.tasks.task_id.tolist() == list(range(60, 260))
+        window = learner.filled_window(oracle_results(labelled(spec, 60)))
+        # 25 of the window's 200 are for comparing models.
+        assert window.tasks.task_id.tolist() == [-1] * 115 + list(range(60))
+        window = learner.filled_window(oracle_results(labelled(spec, 175, first=60)))
+        assert window.tasks.task_id.tolist() == list(range(60, 235))
 
-    def test_a_fit_is_due_50_results_after_the_last(self) -> None:
-        learner = ForestLearner(self.SPEC)
-        for first in (0, 120):
-            assert not learner.fit_is_due()
-            add(learner, self.batch(first, 49))
-            assert not learner.fit_is_due()
-            add(learner, self.batch(first + 49, 71))
-            assert learner.fit_is_due()
-            learner.start_fit()
+    def test_a_fit_is_due_after_50_results(self) -> None:
+        learner, some = ForestLearner(self.SPEC), oracle_results(labelled(self.SPEC, 60))
+        assert not learner.is_due(None, some, 49)
+        assert learner.is_due(None, some, 50)
 
-    def test_results_that_arrive_during_a_fit_count_for_the_next_one(self) -> None:
-        learner = ForestLearner(self.SPEC)
-        add(learner, self.batch(0, 60))
-        window, drifted = learner.start_fit()
-        assert (len(window), drifted) == (60, False)
-        for first in range(60, 400, 20):
-            add(learner, self.batch(first, 20))
-        assert len(window) == 60  # the window being fitted does not change
-        window, _ = learner.start_fit()
-        assert window.tasks.task_id.tolist() == list(range(400))
-        assert not learner.fit_is_due()
-
-    def test_no_fit_is_due_without_enough_results_to_score_it(self) -> None:
-        rule = {"trees": 10, "retrain_every": 10, "judge_on": 30}
-        learner = ForestLearner(RunSpec.parse({"seed": 1, "learning": {"forest": rule}}))
-        add(learner, self.batch(0, 59))
-        assert not learner.fit_is_due()
-        add(learner, self.batch(59, 1))
-        assert learner.fit_is_due()
-
-    def test_the_window_has_the_newest_1000_results(self) -> None:
-        learner = ForestLearner(self.SPEC)
+    def test_it_has_the_newest_results_in_order(self) -> None:
+        window = ResultWindow(1000)
         for first, count in ((0, 130), (130, 1500), (1630, 130)):  # one batch exceeds the window
-            add(learner, self.batch(first, count))
-            assert len(learner.window) == min(first + count, 1000)
-        window, _ = learner.start_fit()
-        assert window.tasks.task_id.tolist() == list(range(760, 1760))
+            window.add(oracle_results(labelled(self.SPEC, count, first=first)))
+            assert len(window.results()) == min(first + count, 1000)
+        newest = window.results()
+        assert newest.tasks.task_id.tolist() == list(range(760, 1760))
         expected = tasks_of(self.SPEC, 1000, first=760)
-        assert window.tasks.size.tolist() == expected.size.tolist()
-        assert window.share.tolist() == oracle_share(expected, self.SPEC).tolist()
+        assert newest.tasks.size.tolist() == expected.size.tolist()
+        assert newest.share.tolist() == oracle_share(expected, self.SPEC).tolist()
 
     def test_redelivered_results_are_ignored(self) -> None:
+        window = ResultWindow(1000)
+        for first, count in ((0, 30), (0, 30), (10, 10)):
+            window.add(oracle_results(labelled(self.SPEC, count, first=first)))
+        assert (window.new, len(window)) == (30, 30)
+        window.add(oracle_results(labelled(self.SPEC, 20, first=20)))  # half of it is new
+        assert (window.new, window.next_task) == (40, 40)
+        assert window.results().tasks.task_id.tolist() == list(range(40))
+
+    def test_results_that_come_late_are_put_in_their_place(self) -> None:
+        window = ResultWindow(1000)
+        for first, count in ((0, 30), (50, 10), (30, 20), (60, 5), (50, 10)):
+            window.add(oracle_results(labelled(self.SPEC, count, first=first)))
+        assert window.results().tasks.task_id.tolist() == list(range(65))
+        assert (window.new, window.next_task) == (65, 65)
+
+    def test_the_newest_before_a_task_do_not_depend_on_what_came_after(self) -> None:
+        window = ResultWindow(1000)
+        window.add(oracle_results(labelled(self.SPEC, 300)))
+        assert window.before(250, 100).tasks.task_id.tolist() == list(range(150, 250))
+        assert window.before(50, 100).tasks.task_id.tolist() == list(range(50))
+
+
+class TestDrift:
+    SPEC = spec_of(trees=10)
+
+    def detect(self, detector: DriftDetector, champion: bytes, some: LabelledTasks) -> bool:
         learner = ForestLearner(self.SPEC)
-        add(learner, self.batch(0, 30))
-        add(learner, self.batch(0, 30))
-        add(learner, self.batch(10, 10))
-        assert (learner.results_since_fit, learner.fit_is_due()) == (30, False)
-        add(learner, self.batch(20, 20))  # half of it is new
-        assert learner.results_since_fit == 40
-        assert learner.window.tasks.task_id.tolist() == list(range(40))
+        detector.add(learner.errors(champion, oracle_results(some)).tolist())
+        return detector.detected
+
+    def detector(self) -> DriftDetector:
+        return DriftDetector(self.SPEC.learning.forest.drift_delta)
 
     def test_an_unchanged_workload_is_no_drift(self) -> None:
-        champion = forest.fit(self.batch(0, 1000), self.SPEC)
-        learner = ForestLearner(self.SPEC)
-        for first in range(1000, 6000, 50):
-            add(learner, self.batch(first, 50), champion)
-            assert not learner.drifted
+        champion, detector = forest.fit(labelled(self.SPEC, 1000), self.SPEC), self.detector()
+        for first in range(1000, 6000, 500):
+            assert not self.detect(detector, champion, labelled(self.SPEC, 500, first=first))
 
     @pytest.mark.parametrize("seed", [1, 2, 3])
-    def test_a_changed_workload_is_drift_and_makes_a_fit_due_at_once(self, seed: int) -> None:
-        spec = spec_of(seed, trees=10)
+    def test_a_changed_workload_is_drift(self, seed: int) -> None:
+        spec, detector = spec_of(seed, trees=10), self.detector()
         champion = forest.fit(labelled(spec, 1000, preset="gpu_friendly"), spec)
-        learner = ForestLearner(spec)
-        add(learner, labelled(spec, 500, first=1000, preset="gpu_friendly"), champion)
-        assert not learner.drifted
-        learner.start_fit()
-        add(learner, labelled(spec, 49, first=1500, preset="cpu_friendly"), champion)
-        assert learner.drifted
-        assert learner.fit_is_due()  # before there are 50 new results
-        _, drifted = learner.start_fit()
-        assert drifted
-        assert not learner.fit_is_due()
+        before = labelled(spec, 500, first=1000, preset="gpu_friendly")
+        assert not self.detect(detector, champion, before)
+        after = labelled(spec, 49, first=1500, preset="cpu_friendly")
+        assert self.detect(detector, champion, after)
+        assert detector.take()
+        assert not detector.take()
 
     def test_smaller_errors_are_no_drift(self) -> None:
         """The champion was bad at the tasks before and is good at the tasks now."""
-        champion = forest.fit(self.batch(0, 1000), self.SPEC)
-        learner = ForestLearner(self.SPEC)
-        before = self.batch(1000, 500)
-        add(learner, LabelledTasks(before.tasks, 1 - before.share), champion)
-        learner.start_fit()
-        add(learner, self.batch(1500, 500), champion)
-        assert not learner.drifted
-
-    def test_without_a_model_there_is_no_drift(self) -> None:
-        learner = ForestLearner(self.SPEC)
-        add(learner, labelled(self.SPEC, 500, preset="gpu_friendly"))
-        add(learner, labelled(self.SPEC, 500, first=500, preset="cpu_friendly"))
-        assert not learner.drifted
+        champion, detector = forest.fit(labelled(self.SPEC, 1000), self.SPEC), self.detector()
+        before = labelled(self.SPEC, 500, first=1000)
+        self.detect(detector, champion, LabelledTasks(before.tasks, 1 - before.share))
+        detector.take()
+        assert not self.detect(detector, champion, labelled(self.SPEC, 500, first=1500))

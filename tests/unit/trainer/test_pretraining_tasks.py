@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from services.trainer.training_loop import pretraining_tasks
+from services.trainer.pretraining import pretraining_tasks
 from shared.domain.spec import RunSpec
 from shared.domain.workload import Cursor, generate
 

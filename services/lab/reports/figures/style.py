@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from shared.domain.schedulers import AGENT, CLAIRVOYANT, FOREST, ORACLE
+from shared.domain.schedulers import (
+    AGENT,
+    ATTENTION,
+    BANDIT,
+    CLAIRVOYANT,
+    FOREST,
+    ORACLE,
+    PREDICTIVE,
+)
 
 INK = "#23272f"
 FAINT = "#d5d9e0"
@@ -29,9 +37,12 @@ _KNOWN = {
     "least_loaded": ("#44aa99", "<"),
     "eft": ("#117733", "8"),
     "heft": ("#6a51a3", "p"),
+    PREDICTIVE: ("#004488", ">"),
+    ATTENTION: ("#aa3377", "H"),
+    BANDIT: ("#bb5566", "1"),
     CLAIRVOYANT: ("#23272f", "d"),
 }  # fmt: skip
-_MORE = [("#999933", ">"), ("#b15928", "H"), ("#332288", "1"), ("#aa4499", "2"), ("#661100", "3")]
+_MORE = [("#999933", "4"), ("#b15928", "3"), ("#332288", "2"), ("#aa4499", "+"), ("#661100", "x")]
 
 RC: dict[Any, Any] = {
     "font.family": "DejaVu Sans",

@@ -69,6 +69,10 @@ def test_merging_does_not_change_its_arguments() -> None:
         ({"claims": [{"at_least": 6}]}, "set exactly one of ratio, recovered and order"),
         ({"claims": [{"ratio": ["a", "b"]}]}, "set at_least or at_most with a ratio"),
         ({"claims": [{"recovered": "a"}]}, "set recovered and within_tasks together"),
+        (
+            {"claims": [{"ratio": ["a", "b"], "at_most": 1, "variants": ["x"]}]},
+            "claims: no variant x",
+        ),
         ({"seeds": [-1]}, "a seed is at least 0 and below 2**63"),
         ({"spec": {"schedulers": ["oracle"]}}, "baseline: greedy not among the schedulers"),
         (

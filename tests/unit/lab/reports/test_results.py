@@ -259,3 +259,10 @@ def test_a_scheduler_breaks_down_where_its_turnaround_or_its_backlog_grows(tmp_p
 def test_two_seeds_are_called_too_few(tmp_path: Path) -> None:
     _, summary = results_of(tmp_path, Synthetic(declare(seeds=(1, 2)), noise=0.3))
     assert summary.startswith("Too few seeds (2)")
+
+
+def test_a_claim_about_one_variant_is_judged_there_only(tmp_path: Path) -> None:
+    claims = [{**LESS, "variants": ["busy"]}]
+    declared = declare(variants={"idle": {}, "busy": {}}, claims=claims)
+    results, _ = results_of(tmp_path, Synthetic(declared))
+    assert [len(variant.claims) for variant in results.variants] == [0, 1]

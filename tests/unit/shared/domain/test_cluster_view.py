@@ -23,6 +23,8 @@ from shared.domain.tasks import Decisions, Floats, Integers, Tasks, take
 from shared.domain.times import real_seconds, seconds
 from shared.domain.virtual_cluster import Cluster
 from shared.domain.workload import Cursor, generate
+from shared.messages import batches
+from shared.messages.envelope import Envelope
 from tests.unit.shared.domain.random_clusters import jobs, machines, spec_of, tasks_of
 
 Place = Callable[[ClusterView, int], None]
@@ -87,6 +89,18 @@ def seen(spec: RunSpec, tasks: Tasks, place: Place = by_earliest_finish) -> list
 
     Run(spec).serve(tasks, look_and_place)
     return shown
+
+
+def test_a_policy_can_say_how_it_chose() -> None:
+    def place(view: ClusterView, row: int) -> None:
+        if row == 1:
+            view.place(0, probability=0.25, explored=True)
+        else:
+            view.place(0)
+
+    decisions = Run(RunSpec()).serve(plain([0, 1, 2], [1, 1, 1]), place)
+    assert np.asarray(decisions.explored).tolist() == [False, True, False]
+    assert np.asarray(decisions.probability).tolist() == [1.0, 0.25, 1.0]
 
 
 def test_an_idle_cluster_by_hand() -> None:
@@ -305,6 +319,22 @@ def test_a_policy_may_expect_other_times() -> None:
     assert view.decisions().expected_time == [2.0]
 
 
+@pytest.mark.parametrize(("device", "share"), [(0, None), (2, None), (0, 0.5)])
+def test_a_device_that_became_idle_before_the_first_wrong_estimate_is_available(
+    device: int, share: float | None
+) -> None:
+    """On one device two tasks, exactly estimated and done; then the first wrong estimate."""
+    spec = RunSpec.parse({"cluster": {"gpus": 2}})
+    tasks = plain([0, 0, 10, 10.125], [1000] * 4)
+    view = ClusterView(cluster := Cluster.idle(3), Observation(cluster.copy()), tasks, spec)
+    view.expect(seconds(tasks, spec) * np.array([[1], [1], [2], [2]]))
+    available = []
+    for _, chosen in zip(view.arrivals(), [device, device, 1, 1], strict=False):
+        available = view.available().tolist()
+        view.place(chosen, share if chosen == device else None)
+    assert available == [10.125, 10.8, 10.125]
+
+
 def test_long_queues_are_remembered_coarsely() -> None:
     spec = RunSpec.parse({"cluster": {"gpus": 1}})
     tasks = plain([0.0] * 1000, [100] * 1000)
@@ -378,3 +408,32 @@ def test_every_task_has_to_be_placed_once_on_a_device() -> None:
     view = ClusterView(Cluster.idle(5), Observation(Cluster.idle(5)), tasks, spec)
     with pytest.raises(WrongPlacement, match="not complete"):
         view.decisions()
+
+
+def test_a_policy_may_show_what_it_compared() -> None:
+    """Its own times, and a score for each device; tasks without scores have none."""
+    spec = RunSpec.parse({"cluster": {"gpus": 2}})
+    tasks, _ = generate(spec, Cursor(), 3)
+    cluster = Cluster.idle(len(spec.platform))
+    view = ClusterView(cluster, Observation(cluster.copy()), tasks, spec)
+    view.expect(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+    for row in view.arrivals():
+        scores = None if row == 1 else np.array([0.5, 1.5, 2.5]) + row
+        view.place(0, scores=scores)
+    decisions = view.decisions()
+    assert decisions.scores == [[0.5, 1.5, 2.5], [], [2.5, 3.5, 4.5]]
+    rows = batches.decision_rows(batches.task_rows(tasks), tasks, decisions, spec.platform)
+    envelope = Envelope("decisions", "r", 0, 0.0, "mine")
+    read = batches.decode(batches.encode(envelope, rows), "decisions.r.mine").rows
+    assert read.column("predicted").to_pylist() == [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+    assert read.column("scores").to_pylist() == [[0.5, 1.5, 2.5], [], [2.5, 3.5, 4.5]]
+
+
+def test_a_policy_that_shows_nothing_sends_no_such_columns() -> None:
+    spec = RunSpec.parse({})
+    tasks, _ = generate(spec, Cursor(), 3)
+    decisions = Decisions(gpu_fraction=np.zeros(3))
+    rows = batches.decision_rows(batches.task_rows(tasks), tasks, decisions, spec.platform)
+    body = batches.encode(Envelope("decisions", "r", 0, 0.0, "mine"), rows)
+    assert b"predicted" not in body
+    assert batches.decode(body, "decisions.r.mine").rows.equals(rows)

@@ -34,6 +34,8 @@ DECISION_COLUMNS: dict[str, list[Any]] = {
     "probability": [1.0, 0.05, 1.0],
     "expected_time": [0.5, 0.0, 2.5],
     "turn": [301, 300, -1],
+    "predicted": [[0.5, 2.0], [], [1.5, -1.0]],
+    "scores": [[0.5, 1.0, 2.5], [], []],
 }
 RESULT_COLUMNS: dict[str, list[Any]] = {
     name: [0.5, 1.5, 2.5] for name in [column.name for column in RESULT]

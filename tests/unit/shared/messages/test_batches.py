@@ -103,6 +103,8 @@ def test_decisions_carry_what_the_policy_chose() -> None:
         probability=np.array(DECISION_COLUMNS["probability"]),
         expected_time=np.array(DECISION_COLUMNS["expected_time"]),
         order=np.array([1, 0, 2]),
+        predicted=[[0.5, 2.0], [], [1.5, np.inf]],
+        scores=DECISION_COLUMNS["scores"],
     )
     platform = RunSpec().platform
     decided = batches.decision_rows(rows, batches.tasks_of(rows), decisions, platform)

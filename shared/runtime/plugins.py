@@ -1,0 +1,63 @@
+"""Classes of a user's own file or package: policies and learners."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar, cast
+
+from shared.errors import ArenaError
+
+Base = TypeVar("Base")
+
+
+class PluginError(ArenaError):
+    """A file or module cannot be loaded."""
+
+
+def load_module(location: str) -> ModuleType:
+    """Of a file (`path/to/file.py`) or a package (`package.module`)."""
+    return _load_file(Path(location)) if location.endswith(".py") else _import(location)
+
+
+def classes_in(
+    module: ModuleType, base: Callable[..., Base], class_name: str = ""
+) -> list[type[Base]]:
+    """The classes that can be used: the one of that name, or those that the module defines."""
+    return [
+        cast(type[Base], value)
+        for value in vars(module).values()
+        if inspect.isclass(value)
+        and issubclass(value, cast(Any, base))
+        and not inspect.isabstract(value)
+        and (value.__name__ == class_name if class_name else value.__module__ == module.__name__)
+    ]
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        raise PluginError(f"cannot import {name}: {error!r}") from error
+
+
+def _load_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise PluginError(f"no such file: {path}")
+    # A prefix, so that a policy file called json.py does not replace Python's module.
+    name = f"policy_file_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise PluginError(f"{path} cannot be loaded: {error!r}") from error
+    return module
