@@ -112,8 +112,8 @@ class AttentionNetwork:
         (tasks, types, width) of devices. `seconds`: of each task on each type."""
         task, static = task_features(seconds, types, self.time_scale)
         weights, dtype = self._tensors, self._dtype
-        of_task = task.astype(dtype) @ weights["task"] + weights["task_bias"]
-        of_types = static.astype(dtype) @ weights["static"] + weights["static_bias"]
+        of_task = product(task.astype(dtype), weights["task"]) + weights["task_bias"]
+        of_types = product(static.astype(dtype), weights["static"]) + weights["static_bias"]
         return np.maximum(of_task, 0), of_types
 
     def correction(self, task: Array, devices: Array, queued: Floats, finish: Floats) -> Array:
@@ -139,6 +139,14 @@ class AttentionNetwork:
         correction: Array = hidden @ weights["down"]
         correction *= self.time_scale
         return correction
+
+
+def product(features: Array, weights: Array) -> Array:
+    """`features @ weights`, whose last bit would depend on how many tasks there are."""
+    total: Array = features[..., :1] * weights[0]
+    for number in range(1, len(weights)):
+        total += features[..., number, None] * weights[number]
+    return total
 
 
 def task_features(seconds: Floats, types: DeviceTypes, time_scale: float) -> tuple[Floats, Floats]:
