@@ -23,7 +23,7 @@ from shared.bus.client import Bus
 from shared.errors import ModelRefused, NotFound, Unavailable
 from shared.messages import models
 from shared.messages.events import Event
-from shared.messages.models import Model
+from shared.messages.models import NO_MODEL, Model
 
 # Workers subscribe to new models; polling finds those published while the connection was down.
 POLL_SECONDS = 5.0
@@ -78,7 +78,8 @@ class ModelCache:
                 raise Unavailable(f"version {version} of {self._policy.learner} has not arrived")
             with suppress(TimeoutError):
                 await asyncio.wait_for(entry.arrived.wait(), VERSION_POLL_SECONDS)
-        return entry.models[version], version
+        model = entry.models[version]
+        return model, 0 if model is None else version
 
     async def _read_version(self, run: str, version: int) -> None:
         read = model_registry.first if version == 1 else model_registry.newest
@@ -87,7 +88,10 @@ class ModelCache:
             if model is not None and model.manifest.version > version:
                 model = await model_registry.version(self._bus, run, self._policy.learner, version)
             if model is not None and model.manifest.version == version:
-                self._entry(run).add(version, self._policy.load_model(model.body))
+                self._entry(run).add(version, self._open(model))
+
+    def _open(self, model: Model) -> Any:
+        return None if model.body == NO_MODEL else self._policy.load_model(model.body)
 
     async def on_model(self, subject: str, headers: dict[str, Any], body: bytes) -> None:
         """Handle a model that has just been published."""
@@ -136,7 +140,7 @@ class ModelCache:
         if entry.version >= manifest.version or (self._policy.frozen and manifest.version > 1):
             return
         try:
-            entry.add(manifest.version, self._policy.load_model(model.body))
+            entry.add(manifest.version, self._open(model))
         except Exception as error:
             await self._refuse(manifest.run, f"cannot be opened: {error!r}", str(manifest.version))
 

@@ -18,7 +18,7 @@ from shared.domain.schedulers import BUILT_IN, check_scheduler_name
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Integers, Tasks
 from shared.errors import ArenaError
-from shared.runtime.plugins import PluginError, classes_in, load_module
+from shared.runtime.plugins import PluginError, classes_in, load_module, missing_methods
 
 
 class PolicyError(ArenaError):
@@ -146,6 +146,7 @@ def _policy_class(module: ModuleType, class_name: str, reference: str) -> type[A
         names = ", ".join(candidate.__name__ for candidate in candidates) or "none"
         raise PolicyError(
             f"{reference}: one Policy or ClusterPolicy class expected, found: {names}"
+            f"{missing_methods(module)}"
         )
     return candidates[0]
 

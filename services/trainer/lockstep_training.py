@@ -9,15 +9,16 @@ import pyarrow as pa
 
 from services.trainer import stored_results
 from services.trainer.challenge import Challenge
-from services.trainer.learner import Learner, Results
+from services.trainer.learner import Learner, Results, Update
 from services.trainer.metrics import Metrics
 from services.trainer.model_publisher import TrainingWindow
 from services.trainer.result_window import ResultWindow
 from services.trainer.training_loop import TrainingLoop
 from shared.bus.client import Bus
 from shared.domain.lockstep import first_decided, learned_before
+from shared.domain.tasks import Tasks
 from shared.errors import NotAllowed
-from shared.messages.models import Manifest
+from shared.messages.models import NO_MODEL, Manifest
 from shared.messages.runs import RunRecord
 from shared.runtime.logs import logger
 from shared.store.client import Store
@@ -64,6 +65,15 @@ class LockstepTraining(TrainingLoop):
             "task, so no other can be put into service"
         )
 
+    async def _first_model(self, tasks: Tasks) -> Update | None:
+        """Always one: the run waits for it, and must not wait for a learner that fails."""
+        try:
+            update = await super()._first_model(tasks)
+        except Exception as error:
+            log.warning("pre-training failed", run=self._run, error=repr(error))
+            return Update(NO_MODEL, f"no model yet: pre-training failed: {error!r}"[:500])
+        return update or Update(NO_MODEL, "no model yet: pre-training made none")
+
     async def _restore(self) -> None:
         needed = learned_before(self._next_version, self._spec)
         self._window.next_task = max(needed - self._learner.window, 0)
@@ -92,9 +102,9 @@ class LockstepTraining(TrainingLoop):
         except Exception as error:
             log.warning("a model cannot be made", run=self._run, error=repr(error))
             self._failures += 1
-            if self._failures < ATTEMPTS or self._publisher.in_service.body is None:
+            if self._failures < ATTEMPTS:
                 return False
-            await self._publish_again(f"the model before stays: learning failed: {error!r}")
+            await self._publish_again(f"learning failed: {error!r}")
         else:
             await self._publish(challenge)
         self._failures = 0
@@ -102,13 +112,12 @@ class LockstepTraining(TrainingLoop):
 
     async def _publish(self, challenge: Challenge | None) -> None:
         if challenge is None:
-            await self._publish_again("the model before stays: there is nothing to learn from")
-        elif challenge.accepted or self._publisher.in_service.body is None:
+            await self._publish_again("there is nothing to learn from")
+        elif challenge.accepted:
             body, reason = challenge.update.body, challenge.reason
             await self._publisher.publish(body, challenge.window, reason, challenge.metrics)
         else:
-            reason = f"the model before stays: {challenge.reason}"
-            await self._publish_again(reason, challenge.window, challenge.metrics)
+            await self._publish_again(challenge.reason, challenge.window, challenge.metrics)
 
     async def _publish_again(
         self,
@@ -116,14 +125,10 @@ class LockstepTraining(TrainingLoop):
         window: TrainingWindow | None = None,
         metrics: dict[str, float] | None = None,
     ) -> None:
-        """Every segment has its version, even if it is the same model."""
-        body = self._publisher.in_service.body
-        if body is None:
-            raise NotAllowed(
-                f"there is no model, and nothing to learn from: let {self._teacher} take part in "
-                "the run, or set learning.pretrain_tasks"
-            )
-        await self._publisher.publish(body, window or TrainingWindow(0), reason[:500], metrics)
+        """Every segment has its version, even if it is the same model, or none."""
+        body = self._publisher.in_service.body or NO_MODEL
+        reason = f"{'the model before stays' if body else 'no model yet'}: {reason}"[:500]
+        await self._publisher.publish(body, window or TrainingWindow(0), reason, metrics)
 
     async def _pause(self, seconds: float) -> None:
         """Until results arrive; after a while without any, those in the store are read."""

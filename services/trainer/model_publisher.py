@@ -14,7 +14,7 @@ from shared.bus import model_registry
 from shared.bus.client import Bus
 from shared.messages import models
 from shared.messages.events import Event
-from shared.messages.models import Manifest, Model
+from shared.messages.models import NO_MODEL, Manifest, Model
 from shared.runtime.logs import logger
 
 log = logger()
@@ -63,6 +63,8 @@ class ModelPublisher:
         self.newest = stored[-1].manifest if stored else None
         for model in reversed(stored):
             version = max(version, model.manifest.version)
+            if model.body == NO_MODEL:
+                break
             try:
                 open_model(model.body)
             except Exception as error:
@@ -110,7 +112,7 @@ class ModelPublisher:
         sequence = await model_registry.ship(
             self._bus, manifest, body, after=self.in_service.sequence
         )
-        self.in_service = PublishedModel(manifest.version, sequence, body)
+        self.in_service = PublishedModel(manifest.version, sequence, body or None)
         await self.publish_event(manifest, shipped=True)
 
     def _manifest(

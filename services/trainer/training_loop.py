@@ -16,12 +16,13 @@ import safetensors.numpy
 
 from services.trainer import stored_results
 from services.trainer.challenge import Challenge, challenge
-from services.trainer.learner import Learner, Results
+from services.trainer.learner import Learner, Results, Update
 from services.trainer.metrics import Metrics
 from services.trainer.model_publisher import ModelPublisher, TrainingWindow
 from services.trainer.pretraining import pretraining_tasks
 from shared.bus.client import Bus
 from shared.domain.spec import RunSpec
+from shared.domain.tasks import Tasks
 from shared.messages.models import Manifest
 from shared.messages.runs import RunRecord
 from shared.store.client import Store
@@ -72,11 +73,15 @@ class TrainingLoop(ABC):
 
     async def _pretrain(self) -> None:
         tasks = pretraining_tasks(self._spec)
-        update = await asyncio.to_thread(self._learner.pretrain, tasks)
+        update = await self._first_model(tasks)
         if update is not None:
-            reason = f"pre-trained on {len(tasks)} generated tasks"
-            window = TrainingWindow(len(tasks))
+            trained_on = len(tasks) if update.body else 0
+            reason = f"pre-trained on {trained_on} generated tasks" if trained_on else update.reason
+            window = TrainingWindow(trained_on)
             await self._publisher.publish(update.body, window, reason, update.metrics)
+
+    async def _first_model(self, tasks: Tasks) -> Update | None:
+        return await asyncio.to_thread(self._learner.pretrain, tasks)
 
     @abstractmethod
     async def _restore(self) -> None:

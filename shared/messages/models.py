@@ -20,6 +20,10 @@ from shared.messages.formats import FORMATS, ModelFormat, problem
 
 MANIFEST, SIGNATURE = "Hybrid-Manifest", "Hybrid-Signature"
 
+# The body of a version that is no model: there is nothing to learn from yet. In lockstep a version
+# is needed all the same, and the policy decides without a model.
+NO_MODEL = b""
+
 
 class Manifest(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, protected_namespaces=())

@@ -39,6 +39,15 @@ def classes_in(
     ]
 
 
+def missing_methods(module: ModuleType) -> str:
+    """What keeps classes of the module from being used, as the end of a sentence; or nothing."""
+    return "".join(
+        f"; {name} has no {', '.join(sorted(value.__abstractmethods__))}"
+        for name, value in vars(module).items()
+        if inspect.isabstract(value) and value.__module__ == module.__name__
+    )
+
+
 def _import(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)

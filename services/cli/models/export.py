@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from shared.domain.schedulers import FOREST
 from shared.errors import ArenaError, ModelRefused
+from shared.messages.models import NO_MODEL
 
 TRAINING = "training."  # tensors that only the learner needs
 
@@ -44,6 +45,8 @@ def write(name: str, body: bytes, file: Path, model_format: str = "safetensors")
     expected = suffix(name, model_format)
     if file.suffix != expected:
         raise ExportError(f"{file}: a model of {name} is exported as {expected}")
+    if body == NO_MODEL:
+        raise ExportError(f"this version of {name} is no model: there was nothing to learn from")
     # In memory first: a model that cannot be read must not leave an incomplete file.
     content = io.BytesIO()
     if name == FOREST:

@@ -121,7 +121,7 @@ def test_a_module_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.Monkey
     ("text", "classes"),
     [
         ("from services.scheduler.policies.greedy import Greedy\n", "none"),
-        (OWN.replace("def decide", "def other"), "none"),  # an abstract policy does not count
+        (OWN.replace("def decide", "def other"), "none; Own has no decide"),
         (OWN + OWN.replace("Own", "Other"), "Own, Other"),
     ],
 )
