@@ -53,6 +53,8 @@ MOST_STEPS = 1000
 # magnitude than those that the agent was made for.
 FAR = 10.0
 FEWEST_TASKS = 100  # fewer say too little about that
+# What all tasks of a sample have in common, such as no memory, may differ a little later.
+LEAST_SPREAD = 0.01
 # Results before the new ones that tell which queues those met.
 HISTORY = 1000
 # Tensors of the model that only training needs begin with this.
@@ -85,7 +87,8 @@ class Dqn:
         self.recent = rule.newest  # half of a batch is from that many results
         state = agent_state(sample)
         self.policy.centre.copy_(torch.from_numpy(state.mean(axis=0)))
-        self.policy.spread.copy_(torch.from_numpy(state.std(axis=0) + 1e-6))
+        spread = np.maximum(state.std(axis=0) + 1e-6, LEAST_SPREAD)
+        self.policy.spread.copy_(torch.from_numpy(spread))
         self._copy_to_target()
         self.scale = self.transitions.average_reward(sample)
         self.replay = ReplayBuffer(rule.replay, self.policy.inputs)
@@ -160,9 +163,7 @@ class Dqn:
         predicted = q[np.arange(len(made)), made.action]
         found = made.reward.astype(np.float64)
         if self.target is not None:
-            found = (
-                found + self.discount * self._value_of(torch.from_numpy(made.next_state)).numpy()
-            )
+            found += self.discount * self._value_of(torch.from_numpy(made.next_state)).numpy()
         error = np.log1p(np.maximum(-predicted, 0.0)) - np.log1p(np.maximum(-found, 0.0))
         return float(np.abs(error).mean())
 
