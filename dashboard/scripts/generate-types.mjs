@@ -6,11 +6,11 @@ import openapiTS, { astToString } from "openapi-typescript";
 
 const [description, output] = process.argv.slice(2);
 
-/** With the references of OpenAPI, without the titles of fields, and without `default: null`, which FastAPI omits. */
+/** With the references of OpenAPI, without the titles of fields, and without nulls in defaults, which FastAPI omits. */
 async function read(name) {
   const text = await readFile(`${description}/${name}`, "utf8");
   const isNoise = (key, value) =>
-    (key === "title" && typeof value === "string") || (key === "default" && value === null);
+    (key === "title" && typeof value === "string") || (value === null && Number.isNaN(Number(key)));
   return JSON.parse(text.replaceAll("#/$defs/", "#/components/schemas/"), (key, value) =>
     isNoise(key, value) ? undefined : value,
   );

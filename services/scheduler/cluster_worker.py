@@ -22,12 +22,13 @@ from nats.js.errors import NotFoundError
 
 from services.scheduler.learned_policy import LearnedClusterPolicy
 from services.scheduler.model_cache import ModelCache
-from services.scheduler.policy import ClusterPolicy, check_placed, visible_spec
+from services.scheduler.policy import ClusterPolicy, check, check_placed, visible_spec
 from services.scheduler.worker import Worker, with_decisions
 from shared.bus.service import Service
 from shared.domain.cluster_view import ClusterView
 from shared.domain.observation import Observation
 from shared.domain.spec import RunSpec
+from shared.domain.tasks import Decisions
 from shared.domain.virtual_cluster import Cluster
 from shared.errors import Conflict, Unavailable, Unreadable
 from shared.messages import batches, subjects
@@ -113,6 +114,9 @@ class ClusterWorker(Worker):
 
     async def decide_batch(self, batch: Batch, spec: RunSpec) -> None:
         prepared, version = await self._prepare(batch, spec)
+        if isinstance(prepared, Decisions):
+            await self._publish_prepared(batch, spec, replace(prepared, model_version=version))
+            return
         copy = await self._await_turn(batch, spec)
         if copy is not None:
             await self._place_and_publish(batch, copy, spec, prepared, version)
@@ -148,6 +152,19 @@ class ClusterWorker(Worker):
             raise
         self._prepare_seconds = time.perf_counter() - started
         return prepared, version
+
+    async def _publish_prepared(self, batch: Batch, spec: RunSpec, decisions: Decisions) -> None:
+        """Of a policy that does not look at the cluster in this run: batches have no order."""
+        started, tasks = time.perf_counter(), batches.tasks_of(batch.rows)
+        try:
+            checked = check(decisions, tasks, spec, self._policy.name)
+        except Exception as error:
+            await self.report_failure(batch, error)
+            raise
+        decided = with_decisions(batch, tasks, checked, self._policy, spec)
+        seconds = time.perf_counter() - started + self._prepare_seconds
+        await self._service.bus.publish_batch(decided)
+        self.count(decided, seconds)
 
     async def _await_turn(self, batch: Batch, spec: RunSpec) -> ClusterCopy | None:
         """The cluster before this batch; None if the batch is decided already."""

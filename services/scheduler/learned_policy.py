@@ -38,4 +38,4 @@ class LearnedClusterPolicy(Learned, ClusterPolicy):
 
     @abstractmethod
     def prepare_with(self, model: Any, tasks: Tasks, spec: RunSpec) -> Any:
-        """What `decide` finds as `cluster.prepared`."""
+        """What `decide` finds as `cluster.prepared`, or complete `Decisions`; see `prepare`."""

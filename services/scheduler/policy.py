@@ -55,7 +55,10 @@ class ClusterPolicy(ABC):
     knows_real_times: ClassVar[bool] = False  # as above
 
     def prepare(self, tasks: Tasks, spec: RunSpec) -> Any:
-        """What can be computed without the cluster; `decide` finds it as `cluster.prepared`."""
+        """What can be computed without the cluster; `decide` finds it as `cluster.prepared`.
+
+        `Decisions`: in this run, all is decided without the cluster. They are published as they
+        are, as a `Policy`'s, and `decide` is not called."""
         return None
 
     @abstractmethod

@@ -1,15 +1,18 @@
 """What the agent can choose: a CPU, or one of the accelerators.
 
-Where there are more than MOST_OUTPUTS accelerators the choice is among their types, and the devices
-of a type take turns by task id.
+Where there are more than MOST_OUTPUTS accelerators the choice is among their types. The CPUs, and
+the devices of a type, take turns by task id; an agent that observes the cluster takes the one with
+the least queue.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from shared.domain.platform import Platform
-from shared.domain.tasks import Integers
+from shared.domain.tasks import Floats, Integers
 
 MOST_OUTPUTS = 64
 CPU = 0  # the action; those above it are accelerators
@@ -46,3 +49,33 @@ class AgentActions:
         """The action that chose each accelerator."""
         number = self._platform.type_of[device] if self._by_type else device
         return 1 + np.searchsorted(self.accelerators, number)
+
+    @cached_property
+    def members(self) -> list[Integers]:
+        """The devices of each action."""
+        platform = self._platform
+        if self._by_type:
+            return [platform.cpus, *(platform.of_type[kind] for kind in self.accelerators)]
+        return [platform.cpus, *self.accelerators[:, None]]
+
+    @cached_property
+    def action_of_device(self) -> Integers:
+        """The action that each device, CPU or accelerator, is a member of."""
+        actions = np.empty(len(self._platform), np.int64)
+        for action, devices in enumerate(self.members):
+            actions[devices] = action
+        return actions
+
+    def least(self, values: Floats, of_none: float = 0.0) -> Floats:
+        """The least value of each action's devices (column), from those of all devices."""
+        if values.shape[1] == len(self):  # each action has one device
+            return values[:, self._in_order]
+        least = np.full((len(values), len(self)), of_none)
+        for action, devices in enumerate(self.members):
+            if len(devices):
+                least[:, action] = values[:, devices].min(axis=1)
+        return least
+
+    @cached_property
+    def _in_order(self) -> Integers:
+        return np.concatenate(self.members)

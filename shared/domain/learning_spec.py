@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from shared.domain.spec_model import NonNegative, Positive, Share, SpecModel
+from shared.domain.spec_model import NonNegative, Positive, Share, SpecModel, problem_at
 
 
 class Objective(SpecModel):
@@ -37,8 +37,14 @@ class Forest(SpecModel):
 
 
 class Agent(SpecModel):
-    """The learner behind `rl_agent`: a dueling double DQN. Described in services/trainer/dqn.py."""
+    """The learner behind `rl_agent`: a dueling double DQN. Described in
+    services/trainer/learners/rl_agent.py."""
 
+    observes: Literal["task", "cluster"] = Field(
+        default="task",
+        description="task: its features, execution time counts; cluster: the queues, too, and "
+        "turnaround counts",
+    )
     hidden: int = Field(default=256, ge=8, le=1024, description="units of each hidden layer")
     replay: int = Field(default=50_000, ge=1000, le=1_000_000)
     batch: int = Field(default=64, ge=8, le=4096)
@@ -49,11 +55,12 @@ class Agent(SpecModel):
     )
     target_every: int = Field(default=50, ge=1, description="steps between target copies")
     learning_rate: Positive = 0.001
-    discount: float = Field(
-        default=0.0,
+    discount: float | None = Field(
+        default=None,
         ge=0,
         lt=1,
-        description="0: where a task runs does not change which task comes next",
+        description="weight of what comes next; none: 0 for a task, since where it runs does not "
+        "change which one comes next, and 0.9 for the cluster, whose queues it does change",
     )
     clip: Positive = Field(default=1.0, description="largest norm of a gradient")
     pretrain_steps: int = Field(default=1000, ge=0, le=100_000)
@@ -79,6 +86,20 @@ class Agent(SpecModel):
     indifference: NonNegative = Field(
         default=0.2, description="GPUs whose values differ by a smaller share take turns"
     )
+
+    @property
+    def weight_of_next(self) -> float:
+        """The discount that holds."""
+        if self.discount is not None:
+            return self.discount
+        return 0.9 if self.observes == "cluster" else 0.0
+
+    @model_validator(mode="after")
+    def _the_next_state_counts_for_a_cluster(self) -> Agent:
+        if self.observes == "cluster" and self.discount == 0:
+            message = "must be above 0 with observes: cluster: a placement changes the next state"
+            raise problem_at(message, "discount")
+        return self
 
 
 class Predictive(SpecModel):

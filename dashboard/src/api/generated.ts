@@ -8,7 +8,10 @@ export interface components {
             run: string;
             task_ids: number[];
         };
-        /** @description The learner behind `rl_agent`: a dueling double DQN. Described in services/trainer/dqn.py. */
+        /**
+         * @description The learner behind `rl_agent`: a dueling double DQN. Described in
+         *     services/trainer/learners/rl_agent.py.
+         */
         Agent: {
             /** @default 64 */
             batch: number;
@@ -22,11 +25,8 @@ export interface components {
              * @default 1
              */
             clip: number;
-            /**
-             * @description 0: where a task runs does not change which task comes next
-             * @default 0
-             */
-            discount: number;
+            /** @description weight of what comes next; none: 0 for a task, since where it runs does not change which one comes next, and 0.9 for the cluster, whose queues it does change */
+            discount?: number | null;
             /**
              * @description the same, without pre-training
              * @default 1
@@ -61,6 +61,12 @@ export interface components {
              * @default 500
              */
             newest: number;
+            /**
+             * @description task: its features, execution time counts; cluster: the queues, too, and turnaround counts
+             * @default task
+             * @enum {string}
+             */
+            observes: "task" | "cluster";
             /** @default 1000 */
             pretrain_steps: number;
             /** @default 50000 */
@@ -910,7 +916,6 @@ export interface components {
              *       "batch": 64,
              *       "calm_down": 10,
              *       "clip": 1,
-             *       "discount": 0,
              *       "epsilon_cold": 1,
              *       "epsilon_end": 0.01,
              *       "epsilon_start": 0.05,
@@ -919,6 +924,7 @@ export interface components {
              *       "indifference": 0.2,
              *       "learning_rate": 0.001,
              *       "newest": 500,
+             *       "observes": "task",
              *       "pretrain_steps": 1000,
              *       "replay": 50000,
              *       "ship_every": 50,
@@ -1762,7 +1768,6 @@ export interface components {
              *         "batch": 64,
              *         "calm_down": 10,
              *         "clip": 1,
-             *         "discount": 0,
              *         "epsilon_cold": 1,
              *         "epsilon_end": 0.01,
              *         "epsilon_start": 0.05,
@@ -1771,6 +1776,7 @@ export interface components {
              *         "indifference": 0.2,
              *         "learning_rate": 0.001,
              *         "newest": 500,
+             *         "observes": "task",
              *         "pretrain_steps": 1000,
              *         "replay": 50000,
              *         "ship_every": 50,

@@ -10,6 +10,15 @@
 Energy is counted in seconds at full power, so that time and energy have the same unit and
 `energy_weight` means what it says. The scale makes the average reward -1. Half of each batch is
 drawn from the newest results. The hyperparameters are fields of `RunSpec.learning.agent`.
+
+With `observes: task` the discount is 0: where a task runs does not change which one comes next, so
+the target is the reward. With `observes: cluster` the state has the queue of each action as well,
+time is turnaround, and the discount is above 0: a placement changes the queues that the next task
+meets, which the target network and double Q then estimate.
+
+The first model is trained on generated tasks, every action of them with the reward of the physics.
+Where the tasks of the run turn out to be of another magnitude, its own newest tasks take their
+place: they set the normalisation and the scale of a new network, which is pre-trained on them.
 """
 
 from __future__ import annotations
@@ -18,23 +27,19 @@ from threading import Lock
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.nn import functional
 
+from services.trainer.agent_transitions import Transitions, TransitionsOfRun
+from services.trainer.dueling_network import DuelingNetwork
 from services.trainer.learner import Learner, Results, Update
 from services.trainer.pretraining import pretraining_tasks
-from shared.domain.agent_actions import CPU, AgentActions
-from shared.domain.features import AGENT_FEATURES, Matrix, agent_state
-from shared.domain.objective import reference
-from shared.domain.physics import price
+from services.trainer.replay_buffer import ReplayBuffer
+from shared.domain.features import agent_state
 from shared.domain.schedulers import AGENT
 from shared.domain.spec import RunSpec
-from shared.domain.tasks import Bools, Floats, Integers, Tasks
-from shared.domain.times import seconds
-
-STATE_SIZE = len(AGENT_FEATURES)
+from shared.domain.tasks import Tasks
 
 # torch initialises networks with a generator that all threads, and so all runs, share.
 _SEEDING = Lock()
@@ -44,79 +49,16 @@ SMALL_ERROR = 0.2
 ERROR_SMOOTHING = 0.005  # per result
 # Training steps of one round: after a surprise, a model soon is better than a perfect one late.
 MOST_STEPS = 1000
+# Tasks whose average reward is that many times the scale, or less than its inverse, are of another
+# magnitude than those that the agent was made for.
+FAR = 10.0
+FEWEST_TASKS = 100  # fewer say too little about that
+# What all tasks of a sample have in common, such as no memory, may differ a little later.
+LEAST_SPREAD = 0.01
+# Results before the new ones that tell which queues those met.
+HISTORY = 1000
 # Tensors of the model that only training needs begin with this.
 TRAINING = "training."
-
-
-class DuelingNetwork(nn.Module):
-    """Q(s, a) = V(s) + A(s, a) - mean A(s, .), after a fixed normalisation of the state."""
-
-    centre: Tensor
-    spread: Tensor
-
-    def __init__(self, actions: int, hidden: int) -> None:
-        super().__init__()
-        self.register_buffer("centre", torch.zeros(STATE_SIZE))
-        self.register_buffer("spread", torch.ones(STATE_SIZE))
-        self.body = nn.Sequential(
-            nn.Linear(STATE_SIZE, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()
-        )
-        self.value = nn.Linear(hidden, 1)
-        self.advantage = nn.Linear(hidden, actions)
-
-    def forward(self, state: Tensor) -> Tensor:
-        hidden = self.body((state - self.centre) / self.spread)
-        advantage = self.advantage(hidden)
-        q: Tensor = self.value(hidden) + advantage - advantage.mean(dim=1, keepdim=True)
-        return q
-
-
-class ReplayBuffer:
-    """The newest transitions, in arrays of fixed size."""
-
-    def __init__(self, size: int) -> None:
-        self.task_id = np.zeros(size, np.int64)
-        self.state = np.zeros((size, STATE_SIZE), np.float32)
-        self.action = np.zeros(size, np.int64)
-        self.reward = np.zeros(size, np.float32)
-        self.next_state = np.zeros((size, STATE_SIZE), np.float32)
-        self._size, self._written = size, 0
-
-    def __len__(self) -> int:
-        return min(self._written, self._size)
-
-    def task_range(self) -> tuple[int, int]:
-        """The oldest and the newest task id; -1: generated, or there are none."""
-        oldest, newest = self._written - len(self), self._written - 1
-        return int(self.task_id[oldest % self._size]), int(self.task_id[newest % self._size])
-
-    def add(
-        self, task_id: Integers, state: Matrix, action: NDArray[np.int64], reward: Floats
-    ) -> None:
-        """Add consecutive tasks; the next state of a task is the state of the one after it."""
-        next_state = np.concatenate([state[1:], state[-1:]])
-        start = max(len(state) - self._size, 0)
-        index = (self._written + np.arange(len(state) - start)) % self._size
-        self.task_id[index] = task_id[start:]
-        self.state[index] = state[start:]
-        self.action[index] = action[start:]
-        self.reward[index] = reward[start:]
-        self.next_state[index] = next_state[start:]
-        self._written += len(index)
-
-    def sample(self, count: int, newest: int, random: np.random.Generator) -> tuple[Tensor, ...]:
-        """Half from the whole buffer, half from the newest, so that changes are learned soon."""
-        age = np.concatenate(
-            [
-                random.integers(0, len(self), count - count // 2),
-                random.integers(0, min(newest, len(self)), count // 2),
-            ]
-        )
-        index = (self._written - 1 - age) % self._size
-        return tuple(
-            torch.from_numpy(column[index])
-            for column in (self.state, self.action, self.reward, self.next_state)
-        )
 
 
 class Dqn:
@@ -126,17 +68,17 @@ class Dqn:
         """`sample` are tasks like those to come; they set the normalisation and the scale."""
         torch.set_num_threads(1)
         self.spec = spec
-        self.actions = AgentActions(spec.platform)
+        self.transitions = TransitionsOfRun(spec)
         rule = spec.learning.agent
         with _SEEDING:
             torch.manual_seed(spec.seed % 2**31)
-            self.policy = DuelingNetwork(len(self.actions), rule.hidden)
+            self.policy = self._new_network()
+        self.discount = rule.weight_of_next
         # Only with a discount does the next state count, and with it the target network.
-        self.target = DuelingNetwork(len(self.actions), rule.hidden) if rule.discount else None
+        self.target = self._new_network() if self.discount else None
         self.optimiser = torch.optim.Adam(
             self.policy.parameters(), lr=rule.learning_rate, fused=True
         )
-        self.replay = ReplayBuffer(rule.replay)
         self.random = np.random.default_rng(spec.seed)
         self.steps = 0
         self.loss = 0.0
@@ -145,67 +87,52 @@ class Dqn:
         self.recent = rule.newest  # half of a batch is from that many results
         state = agent_state(sample)
         self.policy.centre.copy_(torch.from_numpy(state.mean(axis=0)))
-        self.policy.spread.copy_(torch.from_numpy(state.std(axis=0) + 1e-6))
+        spread = np.maximum(state.std(axis=0) + 1e-6, LEAST_SPREAD)
+        self.policy.spread.copy_(torch.from_numpy(spread))
         self._copy_to_target()
-        rewards = np.concatenate(self._reward_of_each_action(sample))
-        self.scale = float(np.abs(rewards).mean()) or 1.0
+        self.scale = self.transitions.average_reward(sample)
+        self.replay = ReplayBuffer(rule.replay, self.policy.inputs)
 
-    def _reward_of_each_action(self, tasks: Tasks) -> list[Floats]:
-        """The rewards that expected times give, not scaled, of each action."""
-        times, of_type = seconds(tasks, self.spec), dict[int, Floats]()
-        rewards = []
-        for action in range(len(self.actions)):
-            kind = -1 if action == CPU else self.actions.kind(action)
-            if kind not in of_type:
-                share = np.full(len(tasks), 0.0 if action == CPU else 1.0)
-                device = self.actions.device(np.full(len(tasks), action), tasks.task_id)
-                priced = price(tasks, share, self.spec, device, times=times)
-                of_type[kind] = reward(priced.time, priced.energy, self.spec)
-            rewards.append(of_type[kind])
-        return rewards
+    def _new_network(self) -> DuelingNetwork:
+        actions, hidden = len(self.transitions.actions), self.spec.learning.agent.hidden
+        if not self.transitions.sees_queues:
+            return DuelingNetwork(actions, hidden)
+        cost_of_waiting = 1 - self.spec.learning.energy_weight
+        return DuelingNetwork(actions, hidden, sees_queues=True, cost_of_waiting=cost_of_waiting)
 
-    def add_generated(self, tasks: Tasks) -> None:
-        """Add every action of generated tasks with the reward of the physics."""
-        state, task_id = agent_state(tasks), np.full(len(tasks), -1)
-        for action, rewards in enumerate(self._reward_of_each_action(tasks)):
-            self.replay.add(task_id, state, np.full(len(tasks), action), rewards / self.scale)
+    def is_of_another_magnitude(self, tasks: Tasks) -> bool:
+        """Whether tasks are so far from the sample that the network cannot tell them apart."""
+        ratio = self.transitions.average_reward(tasks) / self.scale
+        return bool(np.isfinite(ratio)) and not 1 / FAR < ratio < FAR
+
+    def add_tasks(self, tasks: Tasks) -> None:
+        """Add every action of tasks with the reward of the physics."""
+        self.replay.add(self.transitions.of_tasks(tasks, self.scale))
 
     def pretrain(self, tasks: Tasks) -> None:
-        self.add_generated(tasks)
+        self.add_tasks(tasks)
         self.train(self.spec.learning.agent.pretrain_steps)
-        rows = slice(len(self.replay))
-        rewards = self.replay.reward[rows].astype(np.float64)
-        self.average_error = self._error(self.replay.state[rows], self.replay.action[rows], rewards)
+        self.average_error = self._error(self.replay.transitions())
 
-    def add_old_results(self, results: Results) -> None:
-        """Add results that earlier models have learned from."""
-        chosen, state, action, rewards = self._transitions(results)
-        self.replay.add(results.tasks.task_id[chosen], state, action, rewards)
-
-    def add_results(self, results: Results) -> float:
-        """Add new results; returns the training steps that are due for them."""
-        chosen, state, action, rewards = self._transitions(results)
-        if not len(rewards):
+    def add_results(self, results: Results, new: int | None = None) -> float:
+        """Add results, of which earlier models have learned from all but the last `new` (None: all
+        are new); returns the training steps that are due for them."""
+        made = self.transitions.of_results(results, self.scale)
+        self.replay.add(made)
+        made = _last(made, results, new)
+        if not len(made):
             return 0.0
-        self.replay.add(results.tasks.task_id[chosen], state, action, rewards)
         rule = self.spec.learning.agent
-        surprised = self._take_note_of_error(self._error(state, action, rewards), len(rewards))
-        self.recent = min(self.recent + len(rewards), rule.newest)
-        return len(rewards) * (rule.steps_per_result + (rule.surprise_steps if surprised else 0.0))
+        surprised = self._take_note_of_error(self._error(made), len(made))
+        self.recent = min(self.recent + len(made), rule.newest)
+        return len(made) * (rule.steps_per_result + (rule.surprise_steps if surprised else 0.0))
 
-    def is_surprised(self, results: Results) -> bool:
+    def is_surprised(self, results: Results, new: int) -> bool:
         """Whether the rewards are far from the predicted ones: the workload has changed, so it is
         time to explore more and to train more, on the results since then."""
-        _, state, action, rewards = self._transitions(results)
-        return bool(len(rewards)) and self._is_large(self._error(state, action, rewards))
-
-    def _transitions(self, results: Results) -> tuple[Bools, Matrix, Integers, Floats]:
-        """Decisions of the fallback rule (a share between 0 and 1) are not actions of the agent."""
-        share = results.share
-        is_action = (share == 0.0) | (share == 1.0)
-        action = np.where(share > 0, self.actions.action_of(results.device), CPU)[is_action]
-        rewards = reward(results.time, results.energy, self.spec) / self.scale
-        return is_action, agent_state(results.tasks)[is_action], action, rewards[is_action]
+        results = results.last(new + HISTORY)
+        made = _last(self.transitions.of_results(results, self.scale), results, new)
+        return bool(len(made)) and self._is_large(self._error(made))
 
     def _is_large(self, error: float) -> bool:
         if self.average_error is None:
@@ -228,14 +155,25 @@ class Dqn:
             self.exploration *= 0.5 ** (results / rule.calm_down)
         return surprised
 
-    def _error(self, state: Matrix, action: Integers, rewards: Floats) -> float:
-        """The mean error of the predicted rewards, of their logarithms: otherwise a few huge tasks
+    def _error(self, made: Transitions) -> float:
+        """The mean error of the predicted values, of their logarithms: otherwise a few huge tasks
         would outweigh all others."""
         with torch.no_grad():
-            q = self.policy(torch.from_numpy(state)).numpy()
-        predicted = q[np.arange(len(rewards)), action]
-        error = np.log1p(np.maximum(-predicted, 0.0)) - np.log1p(np.maximum(-rewards, 0.0))
+            q = self.policy(torch.from_numpy(made.state)).numpy()
+        predicted = q[np.arange(len(made)), made.action]
+        found = made.reward.astype(np.float64)
+        if self.target is not None:
+            found += self.discount * self._value_of(torch.from_numpy(made.next_state)).numpy()
+        error = np.log1p(np.maximum(-predicted, 0.0)) - np.log1p(np.maximum(-found, 0.0))
         return float(np.abs(error).mean())
+
+    def _value_of(self, next_state: Tensor) -> Tensor:
+        """Double Q: the policy network says which action is best, the target network its value."""
+        assert self.target is not None
+        with torch.no_grad():
+            best = self.policy(next_state).argmax(dim=1, keepdim=True)
+            value: Tensor = self.target(next_state).gather(1, best).squeeze(1)
+        return value
 
     @property
     def calm(self) -> bool:
@@ -254,10 +192,7 @@ class Dqn:
             )
             target = rewards
             if self.target is not None:
-                with torch.no_grad():
-                    best = self.policy(next_state).argmax(dim=1, keepdim=True)
-                    next_q = self.target(next_state).gather(1, best).squeeze(1)
-                    target = rewards + rule.discount * next_q
+                target = rewards + self.discount * self._value_of(next_state)
             predicted = self.policy(state).gather(1, action.unsqueeze(1)).squeeze(1)
             loss = functional.smooth_l1_loss(predicted, target)
             self.optimiser.zero_grad()
@@ -347,21 +282,36 @@ class AgentLearner(Learner):
         if self._opened is None or self._opened[0] is not model:
             self._opened = (model, self._restored(model))
         dqn = self._opened[1]
-        return not dqn.calm or dqn.is_surprised(results.last(new))
+        return not dqn.calm or dqn.is_surprised(results, new)
 
     def learn(self, model: bytes | None, results: Results, new: int, version: int) -> Update:
         """Without a model yet, the first one is untrained, and explores."""
         dqn = self._restored(model)
+        steps, notes = dqn.steps, []
+        newest = results.last(max(new, FEWEST_TASKS)).tasks
+        if len(newest) >= FEWEST_TASKS and dqn.is_of_another_magnitude(newest):
+            dqn = Dqn(self.spec, self._newest_tasks(results))
+            dqn.steps = steps
+            notes.append("made anew for tasks of another magnitude")
         dqn.random = np.random.default_rng([self.spec.seed, version])
         if self.spec.learning.pretrain_tasks:
-            dqn.add_generated(self._generated)
-        dqn.add_old_results(results.all_but_last(new))
-        due = dqn.add_results(results.last(new))
-        before = dqn.steps
+            far = dqn.is_of_another_magnitude(self._generated)
+            tasks = self._newest_tasks(results) if far else self._generated
+            if notes:
+                dqn.pretrain(tasks)
+            else:
+                dqn.add_tasks(tasks)
+        due = dqn.add_results(results, new)
         dqn.train(min(round(due), MOST_STEPS))
-        prefix = "" if dqn.calm else "surprised: "
-        steps = f"{prefix}after {dqn.steps - before} more learning steps"
-        return self._update(dqn, "the first model, untrained" if model is None else steps)
+        if model is None:
+            return self._update(dqn, "the first model, untrained")
+        notes += [] if dqn.calm else ["surprised"]
+        notes.append(f"after {dqn.steps - steps} more learning steps")
+        return self._update(dqn, ": ".join(notes))
+
+    def _newest_tasks(self, results: Results) -> Tasks:
+        """As many as are generated before the run."""
+        return results.last(len(self._generated)).tasks
 
     def _restored(self, model: bytes | None) -> Dqn:
         dqn = Dqn(self.spec, self._generated)
@@ -375,8 +325,9 @@ class AgentLearner(Learner):
         return Update(dqn.weights(), reason, metrics, len(dqn.replay), oldest)
 
 
-def reward(time: Floats, energy: Floats, spec: RunSpec) -> Floats:
-    """Energy is brought to the scale of time."""
-    weight, platform = spec.learning.energy_weight, spec.platform
-    power = max(reference(platform.watts, platform), 1e-9)
-    return -((1 - weight) * time + weight * energy / power)
+def _last(made: Transitions, results: Results, new: int | None) -> Transitions:
+    """Those of the last `new` results."""
+    if new is None:
+        return made
+    first = results.tasks.task_id[-new:][:1]
+    return made.rows(made.task_id >= first)

@@ -10,7 +10,7 @@ import pytest
 
 from services.scheduler.cluster_worker import ClusterCopy, place
 from services.scheduler.policy import ClusterPolicy, Policy, PolicyError, check, load
-from services.scheduler.worker import decide
+from services.scheduler.worker import decide, with_decisions
 from shared.domain.schedulers import AGENT, BUILT_IN, FOREST, LEARNERS, ORACLE
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Tasks
@@ -59,15 +59,19 @@ async def decided(name: str, tasks: Tasks, spec: RunSpec = SERIAL) -> dict[str, 
     if isinstance(policy, Policy):
         return decide(batch, policy, spec).rows.to_pydict()
     prepared = policy.prepare(tasks, spec)
+    if isinstance(prepared, Decisions):
+        return with_decisions(batch, tasks, prepared, policy, spec).rows.to_pydict()
     return place(batch, policy, ClusterCopy.new(spec), spec, prepared)[0].rows.to_pydict()
 
 
 TASK_POLICIES = [name for name in BUILT_IN if isinstance(load(name), Policy)]
-CLUSTER_POLICIES = [name for name in BUILT_IN if isinstance(load(name), ClusterPolicy)]
+CLUSTER_POLICIES = [
+    name for name in BUILT_IN if isinstance(load(name), ClusterPolicy) and name != AGENT
+]
 
 
 class TestTaskPolicies(PolicyContract):
-    """`rl_agent` without a model, as before its first one."""
+    """Rules that look at the task alone."""
 
     @pytest.fixture(params=TASK_POLICIES)
     def make_policy(self, request: pytest.FixtureRequest) -> Callable[[], Policy]:
@@ -75,7 +79,7 @@ class TestTaskPolicies(PolicyContract):
 
 
 class TestClusterPolicies(ClusterPolicyContract):
-    """`hybrid_ml` without a model, as before its first one."""
+    """Learners without a model, as before their first one; see test_rl_agent.py for that one."""
 
     @pytest.fixture(params=CLUSTER_POLICIES)
     def make_policy(self, request: pytest.FixtureRequest) -> Callable[[], ClusterPolicy]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,18 +10,21 @@ import pytest
 from safetensors.numpy import save
 
 from services.scheduler.policies.rl_agent import RlAgent, best_action, epsilon, q_values
-from services.scheduler.policy import Policy
+from services.scheduler.policy import ClusterPolicy, Policy
+from shared.domain.cluster_view import ClusterView
+from shared.domain.observation import Observation
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Tasks
+from shared.domain.virtual_cluster import Cluster
 from shared.domain.workload import Cursor, generate
-from tests.unit.scheduler.learned_contract import LearnedContract
-from tests.unit.scheduler.policy_contract import are_equal, part_of
+from tests.unit.scheduler.cluster_policy_contract import CASES, ClusterPolicyContract
+from tests.unit.scheduler.policy_contract import PolicyContract, are_equal, part_of
 
 
 def network(
-    gpus: int, *, hidden: int = 8, exploration: float = 0.0, seed: int = 1
+    gpus: int, *, hidden: int = 8, exploration: float = 0.0, seed: int = 1, queues: int = 0
 ) -> dict[str, Any]:
-    """A dueling network with random weights."""
+    """A dueling network with random weights, that sees so many queues."""
     random = np.random.default_rng(seed)
 
     def layer(name: str, inputs: int, outputs: int) -> dict[str, Any]:
@@ -33,7 +36,7 @@ def network(
     return {
         "centre": np.array([5.3, 0.5, 6.7], np.float32),
         "spread": np.array([0.8, 0.3, 1.3], np.float32),
-        **layer("body.0", 3, hidden),
+        **layer("body.0", 3 + queues, hidden),
         **layer("body.2", hidden, hidden),
         **layer("value", hidden, 1),
         **layer("advantage", hidden, gpus + 1),
@@ -53,14 +56,35 @@ def network_of(q: list[float], exploration: float = 0.0) -> dict[str, Any]:
     return weights
 
 
-class TestRlAgent(LearnedContract):
-    learned = RlAgent
+class OfTheTaskAlone(Policy):
+    """`rl_agent` in a run in which it does not observe the cluster; None: it has no model yet."""
 
-    @staticmethod
-    @cache
-    def model(spec: str) -> bytes:
-        platform = RunSpec.model_validate_json(spec).platform
-        return bytes(save(network(len(platform.accelerators))))
+    name = RlAgent.name
+
+    def __init__(self, body: bytes | None) -> None:
+        self._agent = RlAgent()
+        self._model = None if body is None else self._agent.load_model(body)
+
+    def decide(self, tasks: Tasks, spec: RunSpec) -> Decisions:
+        if self._model is None:
+            made = self._agent.prepare(tasks, spec)
+        else:
+            made = self._agent.prepare_with(self._model, tasks, spec)
+        assert isinstance(made, Decisions)
+        return made
+
+
+class TestWithoutAModel(PolicyContract):
+    @pytest.fixture
+    def make_policy(self) -> Callable[[], Policy]:
+        return lambda: OfTheTaskAlone(None)
+
+
+class TestRlAgent(PolicyContract):
+    @pytest.fixture
+    def make_policy(self, spec: RunSpec) -> Callable[[], Policy]:
+        body = bytes(save(network(len(spec.platform.accelerators))))
+        return lambda: OfTheTaskAlone(body)
 
     def test_it_does_not_split_tasks(self, policy: Policy, tasks: Tasks, spec: RunSpec) -> None:
         assert set(policy.decide(tasks, spec).gpu_fraction.tolist()) <= {0.0, 1.0}
@@ -72,6 +96,56 @@ class TestRlAgent(LearnedContract):
         part = policy.decide(part_of(tasks, 400, 700), spec)
         assert np.array_equal(part.explored, whole.explored[400:700])
         assert np.array_equal(part.probability, whole.probability[400:700])
+
+
+class ObservingTheCluster(RlAgent):
+    """With its model, as a worker uses it."""
+
+    def __init__(self, body: bytes) -> None:
+        self._model = self.load_model(body)
+
+    def prepare(self, tasks: Tasks, spec: RunSpec) -> Any:
+        return self.prepare_with(self._model, tasks, spec)
+
+
+OBSERVING = {"learning": {"agent": {"observes": "cluster"}}}
+
+
+class TestRlAgentThatObservesTheCluster(ClusterPolicyContract):
+    @pytest.fixture(params=CASES)
+    def spec(self, request: pytest.FixtureRequest) -> RunSpec:
+        return RunSpec.parse(CASES[request.param] | OBSERVING)
+
+    @pytest.fixture
+    def make_policy(self, spec: RunSpec) -> Callable[[], ClusterPolicy]:
+        gpus = len(spec.platform.accelerators)
+        return lambda: ObservingTheCluster(bytes(save(network(gpus, queues=gpus + 1))))
+
+    def test_it_takes_the_device_of_the_highest_value_that_can_run_the_task(self) -> None:
+        """Values -1 of the CPU and -2 of each GPU, less half the wait. The GPUs
+        have no room for the last task."""
+        weights = network(2, queues=3)
+        for name in ("value", "advantage"):
+            weights[f"{name}.weight"][:] = 0
+        weights["value.bias"][:], weights["advantage.bias"][:] = -5 / 3, [2 / 3, -1 / 3, -1 / 3]
+        spec = exploring(0.0, gpus=2, observes="cluster")
+        size = np.full(6, 1000 * 4 ** (2 / 3))  # 4 s on the CPU, 1.6 s on a GPU
+        memory = np.array([0.0, 0, 0, 0, 0, 9000])
+        tasks = Tasks(np.arange(6), size, np.full(6, 0.5), memory, np.zeros(6))
+        placed = placed_by(ObservingTheCluster(bytes(save(weights))), tasks, spec)
+        # The CPU (-1); then it has -1 - 2, the GPUs -2; then -2.8 and -2; -2.8 and -2.8; ...
+        assert placed == ["cpu", 0, 1, 0, 1, "cpu"]
+
+
+def placed_by(policy: RlAgent, tasks: Tasks, spec: RunSpec) -> list[int | str]:
+    cluster = Cluster.idle(len(spec.platform))
+    prepared = policy.prepare(tasks, spec)
+    view = ClusterView(cluster, Observation(cluster.copy()), tasks, spec, prepared=prepared)
+    decisions = policy.decide(tasks, view, spec)
+    return [
+        int(device) if share else "cpu"
+        for device, share in zip(decisions.device, decisions.gpu_fraction, strict=True)
+    ]
 
 
 def numbered(count: int, first: int = 0) -> Tasks:
@@ -92,7 +166,9 @@ def exploring(share: float, **more: Any) -> RunSpec:
 
 def decided(weights: dict[str, Any], tasks: Tasks, spec: RunSpec) -> Decisions:
     agent = RlAgent()
-    return agent.decide_with(agent.load_model(bytes(save(weights))), tasks, spec)
+    made = agent.prepare_with(agent.load_model(bytes(save(weights))), tasks, spec)
+    assert isinstance(made, Decisions)
+    return made
 
 
 class TestQValues:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from services.trainer.dueling_network import DuelingNetwork
 from services.trainer.learner import Results
-from services.trainer.learners.rl_agent import Dqn, DuelingNetwork
+from services.trainer.learners.rl_agent import Dqn
 from shared.domain.features import agent_state
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats, Tasks

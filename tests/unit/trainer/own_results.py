@@ -31,6 +31,8 @@ def results_of(
     prepared: Any = None
     if body is not None:
         prepared = policy.prepare_with(policy.load_model(body), tasks, visible)
+    if isinstance(prepared, Decisions):
+        return simulated(tasks, prepared, spec)
     view = ClusterView(cluster, Observation(cluster.copy()), tasks, spec, prepared=prepared)
     decisions = policy.decide(tasks, view, visible)
     return simulated(tasks, decisions, spec)

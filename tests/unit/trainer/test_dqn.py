@@ -9,7 +9,8 @@ from safetensors.numpy import load
 
 from services.scheduler.policies.rl_agent import RlAgent
 from services.scheduler.policies.rl_agent import q_values as worker_q_values
-from services.trainer.learners.rl_agent import Dqn, reward
+from services.trainer.agent_transitions import reward
+from services.trainer.learners.rl_agent import Dqn
 from shared.domain.features import agent_state
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Tasks
@@ -124,7 +125,7 @@ class TestWeights:
         first, tasks = pretrained(1, **rule), tasks_of(1001, 1000)
         again = Dqn(first.spec, tasks_of(77, 500))
         again.restore(first.weights())
-        again.add_generated(tasks)
+        again.add_tasks(tasks)
         first.random, again.random = (np.random.default_rng(7) for _ in range(2))
         for dqn in (first, again):
             dqn.train(70)

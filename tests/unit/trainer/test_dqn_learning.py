@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load
 
+from services.trainer.agent_transitions import Transitions, following
 from services.trainer.learners.rl_agent import Dqn
 from shared.domain.features import agent_state
 from shared.domain.spec import RunSpec
@@ -80,7 +81,9 @@ class TestLearning:
             dqn = Dqn(spec_of(**rule), tasks_of(1, 200))
             state = agent_state(tasks_of(1, 200))
             for action in range(5):
-                dqn.replay.add(np.arange(200), state, np.full(200, action), np.full(200, -1.0))
+                actions, rewards = np.full(200, action), np.full(200, -1.0)
+                made = Transitions(np.arange(200), state, actions, rewards, following(state))
+                dqn.replay.add(made)
             dqn.train(600)
             assert q_values(dqn, tasks_of(1, 200)).mean() == pytest.approx(expected, abs=0.1)
 

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from services.trainer.learners.rl_agent import Dqn, ReplayBuffer
+from services.trainer.agent_transitions import Transitions, following
+from services.trainer.learners.rl_agent import Dqn
+from services.trainer.replay_buffer import ReplayBuffer
 from shared.domain.features import agent_state
 from tests.unit.trainer.agents import equal, parameters, results, spec_of, tasks_of
 
@@ -16,13 +18,14 @@ class NumberedTransitions:
     """A buffer of transitions: state (n, n, n), action n % 5, reward -n."""
 
     def __init__(self, size: int) -> None:
-        self.replay = ReplayBuffer(size)
+        self.replay = ReplayBuffer(size, 3)
         self.next = 1
 
     def add(self, count: int) -> None:
         numbers = np.arange(self.next, self.next + count)
         state = np.repeat(numbers[:, None], 3, axis=1).astype(np.float32)
-        self.replay.add(numbers, state, numbers % 5, -numbers.astype(np.float64))
+        rewards = -numbers.astype(np.float64)
+        self.replay.add(Transitions(numbers, state, numbers % 5, rewards, following(state)))
         self.next += count
 
     def sample(self, count: int = 5000, newest: int = 10**6) -> list[int]:

@@ -1,0 +1,138 @@
+"""What `rl_agent` learns from: states, actions, rewards and the states after them, of results and
+of tasks that have not run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from services.trainer.learner import Results
+from services.trainer.observed_queues import queues_before
+from services.trainer.simulated_placements import simulated_placements
+from shared.domain.agent_actions import CPU, AgentActions
+from shared.domain.features import Matrix, agent_state
+from shared.domain.objective import reference
+from shared.domain.physics import price
+from shared.domain.spec import RunSpec
+from shared.domain.tasks import Floats, Integers, Tasks
+from shared.domain.times import seconds
+
+# Transitions in simulated queues, for each task and action.
+PLACEMENTS_PER_TASK = 4
+# Queues of so many results times devices at most are computed: they need memory.
+MOST_QUEUES = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Transitions:
+    """Rows of equal number. The state is that of `features.agent_state`, behind it, if the agent
+    observes the cluster, the queue of each action in units of the scale."""
+
+    task_id: Integers  # -1: generated
+    state: Matrix
+    action: Integers
+    reward: Floats
+    next_state: Matrix
+
+    def __len__(self) -> int:
+        return len(self.action)
+
+    def rows(self, rows: slice | np.ndarray) -> Transitions:
+        return Transitions(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+
+class TransitionsOfRun:
+    """Makes the transitions of one run."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        self.spec, self.actions = spec, AgentActions(spec.platform)
+        self.sees_queues = spec.learning.agent.observes == "cluster"
+
+    def average_reward(self, tasks: Tasks) -> float:
+        """Without its sign: of every action of the tasks, without waiting."""
+        of_actions = [reward(*each, self.spec) for each in self._time_and_energy(tasks)]
+        return float(np.abs(np.concatenate(of_actions)).mean()) or 1.0
+
+    def of_tasks(self, tasks: Tasks, scale: float) -> Transitions:
+        """Every action of tasks that have not run, with the reward of the physics."""
+        time, energy = (np.array(each) for each in zip(*self._time_and_energy(tasks), strict=True))
+        if self.sees_queues:
+            return self._in_simulated_queues(tasks, time, energy, scale)
+        state, count = agent_state(tasks), len(self.actions)
+        return Transitions(
+            task_id=np.full(count * len(tasks), -1),
+            state=np.tile(state, (count, 1)),
+            action=np.repeat(np.arange(count), len(tasks)),
+            reward=reward(time, energy, self.spec).ravel() / scale,
+            next_state=np.tile(following(state), (count, 1)),
+        )
+
+    def _in_simulated_queues(
+        self, tasks: Tasks, time: Floats, energy: Floats, scale: float
+    ) -> Transitions:
+        wanted = min(PLACEMENTS_PER_TASK * time.size, self.spec.learning.agent.replay // 2)
+        gap = np.maximum(np.diff(tasks.arrival_time), 0.0)
+        random = np.random.default_rng([self.spec.seed, len(tasks)])
+        made = simulated_placements(
+            time.T, gap, self.actions, len(self.spec.platform), wanted, random
+        )
+        state, rows = agent_state(tasks), np.arange(len(made.task))
+        turnaround = made.queued[rows, made.action] + time[made.action, made.task]
+        used = energy[made.action, made.task]
+        return Transitions(
+            task_id=np.full(len(rows), -1),
+            state=_with_queues(state[made.task], made.queued, scale),
+            action=made.action,
+            reward=reward(turnaround, used, self.spec) / scale,
+            next_state=_with_queues(state[made.next_task], made.next_queued, scale),
+        )
+
+    def of_results(self, results: Results, scale: float) -> Transitions:
+        """Decisions of the fallback rule (a share between 0 and 1) are not actions of the agent."""
+        time, state = results.time, agent_state(results.tasks)
+        if self.sees_queues:
+            devices = len(self.spec.platform)
+            results = results.last(max(MOST_QUEUES // devices, 1))
+            ran_on = np.where(results.share > 0, results.device, results.cpu)
+            queued = self.actions.least(queues_before(results, ran_on, devices))
+            time, state = results.turnaround, _with_queues(state[-len(results) :], queued, scale)
+        share = results.share
+        made = Transitions(
+            task_id=results.tasks.task_id,
+            state=state,
+            action=np.where(share > 0, self.actions.action_of(results.device), CPU),
+            reward=reward(time, results.energy, self.spec) / scale,
+            next_state=following(state),
+        )
+        return made.rows((share == 0.0) | (share == 1.0))
+
+    def _time_and_energy(self, tasks: Tasks) -> list[tuple[Floats, Floats]]:
+        """Expected ones, of each action."""
+        times, of_type = seconds(tasks, self.spec), dict[int, tuple[Floats, Floats]]()
+        of_actions = []
+        for action in range(len(self.actions)):
+            kind = -1 if action == CPU else self.actions.kind(action)
+            if kind not in of_type:
+                share = np.full(len(tasks), 0.0 if action == CPU else 1.0)
+                device = self.actions.device(np.full(len(tasks), action), tasks.task_id)
+                priced = price(tasks, share, self.spec, device, times=times)
+                of_type[kind] = (priced.time, priced.energy)
+            of_actions.append(of_type[kind])
+        return of_actions
+
+
+def reward(time: Floats, energy: Floats, spec: RunSpec) -> Floats:
+    """Energy is brought to the scale of time."""
+    weight, platform = spec.learning.energy_weight, spec.platform
+    power = max(reference(platform.watts, platform), 1e-9)
+    return -((1 - weight) * time + weight * energy / power)
+
+
+def following(state: Matrix) -> Matrix:
+    """The states after these, of tasks that follow each other; the last one's is its own."""
+    return np.concatenate([state[1:], state[-1:]])
+
+
+def _with_queues(state: Matrix, queued: Floats, scale: float) -> Matrix:
+    return np.concatenate([state, (queued / scale).astype(np.float32)], axis=1)
