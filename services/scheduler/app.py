@@ -21,7 +21,7 @@ from shared.bus.client import Subscriber
 from shared.bus.service import Service
 from shared.bus.suspension import request_suspension
 from shared.messages import batches, subjects
-from shared.messages.runs import RunRecord, Suspension
+from shared.messages.runs import Retry
 from shared.runtime.cancellation import cancel
 from shared.runtime.settings import Settings
 
@@ -61,20 +61,23 @@ def make(settings: Settings) -> Service:
         subscriber(on_tasks)
         return subscriber
 
-    def subscribe_to_run(run: str, sequence: int) -> Subscriber:
+    async def subscribe_to_run(run: str, sequence: int) -> Subscriber:
         own = streams.resumed_durable(policy.name, run, sequence, settings)
+        await bus.create_consumer(subjects.TASKS, own)
         subscriber = bus.subscriber(subjects.TASKS, own, title="Tasks of a run", persistent=False)
         subscriber(on_tasks_of_run)
         return subscriber
 
-    async def on_retry(record: RunRecord, suspension: Suspension) -> None:
+    async def on_retry(run: str, retry: Retry) -> bool:
         """A policy of a file is loaded again: its author may have fixed it."""
         if not settings.policy.partition(":")[0].endswith(".py"):
-            return
+            return True
         try:
             worker.replace_policy(policies.load_again(settings.policy, policy))
         except policies.PolicyError as error:
-            await request_suspension(bus, record.run, policy.name, str(error), suspension.batch)
+            await request_suspension(bus, run, policy.name, str(error), retry.batch)
+            return False
+        return True
 
     tasks = TaskSubscription(service, policy.name, subscribe, subscribe_to_run, on_retry)
     service.background.append(tasks.follow_runs)

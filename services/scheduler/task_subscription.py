@@ -19,12 +19,12 @@ from nats.aio.msg import Msg
 from shared.bus.client import Subscriber
 from shared.bus.service import Service
 from shared.messages import subjects
-from shared.messages.runs import RunRecord, Suspension
+from shared.messages.runs import Retry, RunRecord
 
 # The run book is read when it changes, and this often in case a message was missed.
 POLL_SECONDS = 2.0
 
-OnRetry = Callable[[RunRecord, Suspension], Awaitable[None]]
+OnRetry = Callable[[str, Retry], Awaitable[bool]]
 
 
 class TaskSubscription:
@@ -33,11 +33,12 @@ class TaskSubscription:
         service: Service,
         scheduler: str,
         subscribe: Callable[[bool], Subscriber],
-        subscribe_to_run: Callable[[str, int], Subscriber],
+        subscribe_to_run: Callable[[str, int], Awaitable[Subscriber]],
         on_retry: OnRetry,
     ) -> None:
         """`subscribe` makes a subscriber to all tasks, the first of which starts with the service;
-        `subscribe_to_run` to those of a run from a sequence on."""
+        `subscribe_to_run` to those of a run from a sequence on. `on_retry` says whether the
+        scheduler can take part again."""
         self._service = service
         self._scheduler = scheduler
         self._subscribe = subscribe
@@ -45,7 +46,7 @@ class TaskSubscription:
         self._on_retry = on_retry
         self._subscriber: Subscriber | None = subscribe(True)
         self._of_runs: dict[str, Subscriber] = {}
-        self._suspended: dict[str, Suspension] = {}  # by run
+        self._retried_at: dict[str, float] = {}  # by run
         self._changed = asyncio.Event()
 
     async def follow_runs(self) -> None:
@@ -87,15 +88,17 @@ class TaskSubscription:
         }
         for run in self._of_runs.keys() - resumed.keys():
             await self._of_runs.pop(run).stop()
-        for run in resumed.keys() - self._of_runs.keys():
-            if suspension := self._suspended.get(run):
-                await self._on_retry(resumed[run], suspension)
-            subscriber = self._subscribe_to_run(run, resumed[run].resumed[name])
-            await subscriber.start()
-            self._of_runs[run] = subscriber
-        self._suspended = {
-            record.run: record.suspended[name] for record in records if name in record.suspended
-        }
+        for run, record in resumed.items():
+            retry = record.resumed[name]
+            if self._retried_at.get(run) != retry.at:
+                self._retried_at[run] = retry.at
+                if not await self._on_retry(run, retry):
+                    del self._retried_at[run]  # if it could not be suspended, this is repeated
+                    continue
+            if run not in self._of_runs:
+                subscriber = await self._subscribe_to_run(run, retry.sequence)
+                await subscriber.start()
+                self._of_runs[run] = subscriber
 
     async def close(self) -> None:
         """Handlers in progress finish first."""

@@ -20,7 +20,7 @@ from shared.bus.task_stream import load_position
 from shared.errors import NotAllowed, NotFound, Unavailable, Unreadable
 from shared.messages import batches, subjects
 from shared.messages.events import Event
-from shared.messages.runs import RunRecord, Suspension, SuspensionRequest
+from shared.messages.runs import Retry, RunRecord, Suspension, SuspensionRequest
 from shared.runtime.logs import logger
 
 REQUEST_SECONDS = 5.0
@@ -44,7 +44,8 @@ def ack_floor(info: ConsumerInfo) -> int:
 def decided_up_to(record: RunRecord, scheduler: str, consumers: dict[str, ConsumerInfo]) -> int:
     """The scheduler has decided every batch of the run up to this sequence in TASKS."""
     info = consumers.get(task_durable(record, scheduler))
-    before = record.resumed.get(scheduler, 1) - 1
+    retried = record.resumed.get(scheduler)
+    before = retried.sequence - 1 if retried else 0
     return max(before, ack_floor(info) if info else 0)
 
 
@@ -99,10 +100,11 @@ async def retry(bus: Bus, runs: RunBook, run: str, scheduler: str) -> RunRecord:
     await _check_tasks_are_kept(bus, run, scheduler, suspension)
 
     def resumed(current: RunRecord) -> Change:
-        sequence = _suspension(current, scheduler).next_sequence
+        last = _suspension(current, scheduler)
+        retried = Retry(sequence=last.next_sequence, batch=last.batch, at=time.time())
         return {
             "suspended": _without(current.suspended, scheduler),
-            "resumed": {**current.resumed, scheduler: sequence},
+            "resumed": {**current.resumed, scheduler: retried},
         }
 
     changed = await runs.change(run, resumed)

@@ -46,6 +46,17 @@ class Suspension(BaseModel):
     left_out: bool = False  # for good: no retry
 
 
+class Retry(BaseModel):
+    """A scheduler that was suspended takes part again: a consumer of its own delivers the run's
+    tasks to it."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    sequence: int  # in TASKS, from which on
+    batch: int | None = None  # that it had failed on
+    at: float
+
+
 class SuspensionRequest(BaseModel):
     """From a worker or the trainer, whose scheduler keeps failing, to the generator."""
 
@@ -70,9 +81,7 @@ class RunRecord(BaseModel):
     message_format: RunFormat = 1
     # By scheduler; services of older versions wrote none of these two.
     suspended: dict[str, Suspension] = {}
-    # Schedulers that were suspended and take part again, each with the sequence in TASKS from which
-    # a consumer of its own delivers the run's tasks.
-    resumed: dict[str, int] = {}
+    resumed: dict[str, Retry] = {}
 
     @property
     def competing(self) -> tuple[str, ...]:

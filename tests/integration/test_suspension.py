@@ -98,7 +98,7 @@ async def test_a_fixed_policy_continues_where_it_failed(
     assert await next_batch(arena, run, "own") == found.next_batch == found.batch
     write(WORKS, "pass")
     record = await suspension.retry(arena.bus, arena.runs, run.run, "own")
-    assert (record.suspended, record.resumed) == ({}, {"own": found.next_sequence})
+    assert (record.suspended, record.resumed["own"].sequence) == ({}, found.next_sequence)
     sent = await next_batch(arena, run, "greedy")
     await eventually(lambda: next_batch(arena, run, "own"), accept=lambda at: at > sent + 10)
     await arena.runs.move(run.run, RunState.STOPPED)

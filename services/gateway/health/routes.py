@@ -69,6 +69,7 @@ def make_router(
             tasks_sent=tasks_sent,
             schedulers=standings,
             suspended=suspended_schedulers(record),
+            competing=list(record.competing),
             pretraining=await pretraining(service.bus, record, tasks_sent),
             learners=len(record.learning_schedulers),
         )

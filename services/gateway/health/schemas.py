@@ -39,6 +39,7 @@ class Status(BaseModel):
     suspended: dict[str, SuspendedScheduler] = Field(
         default={}, description="schedulers that kept failing, and that the run goes on without"
     )
+    competing: list[str] = Field(default=[], description="the schedulers that are compared")
     pretraining: list[str] = Field(
         default=[],
         description="learners whose first models the run waits for before it sends tasks",
