@@ -4,6 +4,7 @@ import { feed, useLink, useLive, useRun } from "./live";
 import { ErrorBoundary } from "./shell/ErrorBoundary";
 import { Header } from "./shell/Header";
 import { Navigation } from "./shell/Navigation";
+import { RunNotices } from "./shell/RunNotices";
 import { Button } from "./ui/Button";
 import { Toasts } from "./ui/Toast";
 import { Empty, Skeleton } from "./ui/Widget";
@@ -57,7 +58,12 @@ function Content({ view }: { view: string }) {
   if (unknown && selected) return <UnknownRun run={selected} />;
   if (unknown && !run) return <NoRun />;
   if (!run) return <Connecting />;
-  return <View key={run} />;
+  return (
+    <>
+      {view !== "scheduler" && <RunNotices />}
+      <View key={run} />
+    </>
+  );
 }
 
 /** The run in the address; without one the newest, also after a newer one starts. */

@@ -112,6 +112,9 @@ GENERATOR = (
     + api("STREAM.MSG.DELETE", TASKS, DECISIONS, RESULTS)
     + read_newest(TASKS, DECISIONS, RESULTS)
     + api("CONSUMER.INFO", f"{TASKS}.{RECORDER_DURABLE}", f"{RESULTS}.{RECORDER_DURABLE}")
+    # Workers and the trainer ask for it: they run plug-ins, and may not write the run book.
+    + subscribe(subjects.SUSPEND)
+    + Rights(respond=True)
 )
 
 SCHEDULER = (
@@ -126,6 +129,7 @@ SCHEDULER = (
     + read_newest(TASKS, RESULTS)
     + publish(subjects.placed("*", "*"))
     + subscribe(subjects.placed("*", "*"))
+    + publish(subjects.SUSPEND)
 )
 
 SIMULATOR = (
@@ -144,6 +148,7 @@ TRAINER = (
     + Rights(deny_publish=consume(RESULTS, RECORDER_DURABLE).publish)
     + read(MODELS)
     + subscribe(subjects.ROLLBACK)
+    + publish(subjects.SUSPEND)
     + Rights(respond=True)
 )
 

@@ -11,12 +11,13 @@ from rich.markup import escape
 from services.cli.client import connect
 from services.cli.options import DataDir, Json, Run, Url
 from services.cli.output import coloured, out, print_json, race_table, right, table
+from services.cli.runs.completion import pretraining_line, suspended_lines
 
 
 def status(run: Run = None, url: Url = None, data_dir: DataDir = None, json: Json = False) -> None:
     """Show the services, the race between the schedulers, and who lags behind.
 
-    Ends with 1 when a part of the arena does not answer.
+    Ends with 1 when a part of the arena does not answer, or a scheduler is suspended in the run.
 
     Examples: `hybrid status`, `hybrid status --url http://127.0.0.1:8000 --json`
     """
@@ -26,10 +27,13 @@ def status(run: Run = None, url: Url = None, data_dir: DataDir = None, json: Jso
     if json:
         print_json({"health": health, "status": status})
     else:
+        for line in suspended_lines(status):
+            out.print(line)
         _show_health(gateway.url, health)
         _show_run(status)
         _show_bus(status)
-    if health["status"] != "ok":
+    waits_for_you = [each for each in status["suspended"].values() if not each["left_out"]]
+    if health["status"] != "ok" or (waits_for_you and status["state"] in ("running", "paused")):
         raise typer.Exit(1)
 
 
@@ -56,6 +60,8 @@ def _show_run(status: Any) -> None:
         f"run {status['run']}: {coloured(status['state'])}, {status['tasks_sent']:,} tasks sent, "
         f"{status['tasks_processed']:,} finished by all"
     )
+    if line := pretraining_line(status):
+        out.print(line)
     out.print(race_table(status["schedulers"], title))
 
 

@@ -24,7 +24,7 @@ from deploy.local.stack import Plan, Stack, parse_scale, policy_label
 from services.cli.client import gateway_of
 from services.cli.options import Cluster, Json, Platform, Preset, Seed, SpecFile
 from services.cli.output import coloured, err, fail, print_json, race_table
-from services.cli.runs.completion import wait_for
+from services.cli.runs.completion import pretraining_line, suspended_lines, wait_for
 from services.cli.runs.spec import spec_from
 from services.cli.runs.summary import learned_lines, summarise
 from shared.domain.schedulers import BUILT_IN
@@ -146,7 +146,7 @@ async def _work(stack: Stack, spec: dict[str, Any] | None, *, exit: bool, json: 
             title = f"{summary['tasks']:,} tasks in {summary['seconds']:.1f} s"
             title += f": {summary['tasks_per_s']:,.0f} tasks/s"
             err.print(race_table(run["schedulers"], title, run["bound"]))
-            for line in learned_lines(summary):
+            for line in [*learned_lines(summary), *suspended_lines(run)]:
                 err.print(line)
         return
     if json:
@@ -200,4 +200,7 @@ def _view(gateway: GatewayClient, status: dict[str, Any]) -> Group:
         return Group(Text("no run; start one with `hybrid run start`", style="dim"))
     title = f"run {status['run']}: {status['state']}, {status['tasks_processed']:,} tasks"
     hint = Text(f"{gateway.url}/docs  ·  Ctrl-C stops the arena", style="dim")
-    return Group(race_table(status["schedulers"], title), hint)
+    problems = [Text.from_markup(line) for line in suspended_lines(status)]
+    if line := pretraining_line(status):
+        problems.append(Text(line, style="cyan"))
+    return Group(*problems, race_table(status["schedulers"], title), hint)

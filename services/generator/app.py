@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from prometheus_client import Counter
+from pydantic import ValidationError
 
 from services.generator.emitter import Counters
 from services.generator.generator import Generator
 from shared.bus.service import Service
+from shared.bus.suspension import suspend
+from shared.errors import ArenaError
+from shared.messages import subjects
+from shared.messages.runs import SuspensionRequest
 from shared.runtime.settings import Settings
 
 
@@ -21,6 +26,16 @@ def make(settings: Settings) -> Service:
     generator = Generator(service, counters)
     service.background += [generator.follow_runs, generator.run_housekeeping]
     service.closing.append(generator.close)
+
+    @service.bus.broker.subscriber(subjects.SUSPEND, "generator", title="Suspend a scheduler")
+    async def on_suspend(body: bytes) -> bytes:
+        try:
+            request = SuspensionRequest.model_validate_json(body)
+            await suspend(service.bus, service.runs, request)
+        except (ArenaError, ValidationError) as error:
+            return str(error).encode()
+        return b""
+
     return service
 
 

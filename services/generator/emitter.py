@@ -40,7 +40,7 @@ class Emitter:
     def __init__(
         self, record: RunRecord, bus: Bus, back_pressure: BackPressure, counters: Counters
     ) -> None:
-        self._record = record
+        self.record = record  # renewed while tasks are published: schedulers may be suspended
         self._bus = bus
         self._back_pressure = back_pressure
         self._counters = counters
@@ -51,12 +51,12 @@ class Emitter:
         """Publish tasks at the run's pace until all are sent; cancelled when the run is paused."""
         settings = self._bus.settings
         tick = settings.tick.total_seconds()
-        self._position = await load_position(self._bus, self._record.run)
+        self._position = await load_position(self._bus, self.record.run)
         if self._position.sequence == 0:
             await self._wait_for_models()
         pacer = self._pacer()
         while self._remaining() > 0:
-            if await self._back_pressure.free_batches(self._record) == 0:
+            if await self._back_pressure.free_batches(self.record) == 0:
                 await asyncio.sleep(tick)
                 continue
             due = pacer.due(time.monotonic())
@@ -82,11 +82,11 @@ class Emitter:
     async def _wait_for_models(self) -> None:
         """Wait for the learners to be pre-trained: in lockstep as long as it takes, else no longer
         than `pretrain_patience`."""
-        run = self._record.run
+        run = self.record.run
         patience = self._bus.settings.pretrain_patience.total_seconds()
         deadline = time.monotonic() + patience
-        lockstep, noted = self._record.spec.lockstep, False
-        while await models_missing(self._bus, self._record):
+        lockstep, noted = self.record.spec.lockstep, False
+        while await models_missing(self._bus, self.record):
             if time.monotonic() >= deadline and not noted:
                 ending = "waits for them" if lockstep else "starts without them"
                 note = f"no pre-trained models after {patience:.0f} s: run {run} {ending}"
@@ -100,14 +100,14 @@ class Emitter:
             await asyncio.sleep(MODELS_POLL_SECONDS)
 
     def _pacer(self) -> Pacer:
-        spec, settings = self._record.spec, self._bus.settings
+        spec, settings = self.record.spec, self._bus.settings
         return Pacer(spec.pace, settings.batch_tasks, time.monotonic())
 
     async def _send(self, count: int) -> None:
         started = time.perf_counter()
         position = self._position
-        tasks, cursor = generate(self._record.spec, position.cursor, count)
-        batch = position.next_message(self._record.run, tasks, cursor)
+        tasks, cursor = generate(self.record.spec, position.cursor, count)
+        batch = position.next_message(self.record.run, tasks, cursor)
         self._counters.seconds.inc(time.perf_counter() - started)
         sequence = await self._bus.publish_batch(batch, after=position.sequence)
         self._position = position.after(batch, cursor, sequence)
@@ -115,29 +115,29 @@ class Emitter:
 
     async def _stand_by(self) -> None:
         """Return once no other generator has published for a while, or all tasks are sent."""
-        self._position = await load_position(self._bus, self._record.run)
+        self._position = await load_position(self._bus, self.record.run)
         while self._remaining() > 0:
             await asyncio.sleep(STANDBY_SECONDS)
             before = self._position.sequence
-            self._position = await load_position(self._bus, self._record.run)
+            self._position = await load_position(self._bus, self.record.run)
             if self._position.sequence == before:
                 return
 
     def _of_segment(self, count: int) -> int:
         """So many tasks, but none of the next segment of a run in lockstep."""
-        if not self._record.in_segments:
+        if not self.record.in_segments:
             return count
         next_task = self._position.cursor.next_task
-        return min(count, left_of_segment(next_task, self._record.spec))
+        return min(count, left_of_segment(next_task, self.record.spec))
 
     def _undivided(self, count: int) -> int:
         """So many tasks, or some more: those of a workflow stay in one batch."""
-        workflow = self._record.spec.workload.dependencies.workflow
+        workflow = self.record.spec.workload.dependencies.workflow
         if workflow is None:
             return count
         end = self._position.cursor.generated + count
         return count + -end % workflow
 
     def _remaining(self) -> float:
-        total = self._record.spec.tasks
+        total = self.record.spec.tasks
         return math.inf if total is None else total - self._position.cursor.generated

@@ -46,6 +46,7 @@ class Generator:
         if record.run in self._emitters:
             emitter, task = self._emitters[record.run]
             if not task.done() or emitter.emitted_all:
+                emitter.record = record
                 return
             log.warning("emitter is restarted", run=record.run, error=repr(task.exception()))
         bus = self._service.bus

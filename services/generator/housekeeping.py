@@ -14,6 +14,7 @@ from nats.js.errors import NotFoundError
 
 from shared.bus.client import Bus
 from shared.bus.run_book import RunBook
+from shared.bus.suspension import ack_floor, decided_up_to
 from shared.bus.task_stream import STATE_READERS, cursor_of
 from shared.errors import Unavailable
 from shared.messages import subjects
@@ -41,10 +42,7 @@ class Housekeeping:
             for subject, count in (info.state.subjects or {}).items():
                 run = subject.split(".")[1]
                 record = records.get(run)
-                floor = min(
-                    ack_floor(consumers[name]) if name in consumers else 0
-                    for name in _required_consumers(stream, subject, record, consumers, has_room)
-                )
+                floor = _processed_up_to(stream, subject, record, consumers, has_room)
                 # An unreadable record may be that of a run that continues after an upgrade.
                 active = run in self._runs.unreadable or (record is not None and record.active)
                 if floor and (count > 1 or not active):
@@ -106,14 +104,16 @@ class Housekeeping:
         return info.state.subjects or {}
 
     async def complete(self, record: RunRecord) -> bool:
-        """Complete the run if every scheduler has a stored result for every task."""
+        """Complete the run if every scheduler that competes has a stored result for every task."""
         tasks = await self._bus.last_message(subjects.tasks(record.run), subjects.TASKS, cursor_of)
         if tasks is None or (record.spec.submitted and not cursor_of(tasks.envelope).ended):
             return False
         if not await self._recorded(subjects.TASKS, tasks.sequence):
             return False
         newest = 0
-        for scheduler in record.spec.schedulers:
+        if not record.competing:
+            return False
+        for scheduler in record.competing:
             subject = subjects.results(record.run, scheduler)
             last = await self._bus.last_message(subject, subjects.RESULTS, standing_of)
             if last is None or last.envelope.batch < tasks.envelope.batch:
@@ -121,12 +121,15 @@ class Housekeeping:
             newest = max(newest, last.sequence)
         if not await self._recorded(subjects.RESULTS, newest):
             return False
+        if (await self._runs.get(record.run)).competing != record.competing:
+            return False  # a suspended scheduler takes part again
         # Published first: a generator killed in between would never publish it.
+        without = f", except those of {', '.join(record.suspended)}" if record.suspended else ""
         event = Event(
             kind="run",
             service=self._bus.service,
             run=record.run,
-            message=f"run {record.run} is complete: every task has its results",
+            message=f"run {record.run} is complete: every task has its results{without}",
         )
         await self._bus.publish_event(event, message_id=f"event.run.{record.run}.completed")
         await self._runs.move(record.run, RunState.COMPLETED)
@@ -140,31 +143,44 @@ class Housekeeping:
         return ack_floor(info) >= sequence
 
 
-def ack_floor(info: ConsumerInfo) -> int:
-    """Every message up to this stream sequence is acknowledged."""
-    return (info.ack_floor.stream_seq if info.ack_floor else 0) or 0
-
-
-def _required_consumers(
+def _processed_up_to(
     stream: str,
     subject: str,
     record: RunRecord | None,
     consumers: dict[str, ConsumerInfo],
     has_room: bool,
-) -> set[str]:
-    """The durable consumers that must have acknowledged a message before it is trimmed.
+) -> int:
+    """The sequence up to which nobody needs the messages of a subject any more.
 
     Results are kept for the recorder, and for the trainer only while there is room: a restarted
     trainer reads those it missed from ClickHouse.
     """
     required = {subjects.RECORDER_DURABLE}
-    if stream == subjects.TASKS and record is not None:
-        required |= {subjects.scheduler_durable(name) for name in record.spec.schedulers}
-    elif stream == subjects.TASKS:
-        required |= consumers.keys()
-    elif has_room and record is not None and record.active:
+    if stream == subjects.TASKS and record is None:
+        # Not those of another run's tasks alone.
+        required |= {n for n, info in consumers.items() if info.config.filter_subject == "tasks.*"}
+    elif stream == subjects.RESULTS and has_room and record is not None and record.active:
         required |= {name for name, info in consumers.items() if _trains_on(subject, info)}
-    return required
+    floors = [ack_floor(consumers[name]) if name in consumers else 0 for name in required]
+    if stream == subjects.TASKS and record is not None:
+        floors += _decided_up_to(record, consumers, has_room)
+    return min(floors)
+
+
+def _decided_up_to(
+    record: RunRecord, consumers: dict[str, ConsumerInfo], has_room: bool
+) -> list[int]:
+    """By each scheduler. What a suspended one has not decided is kept for a retry, while the run is
+    active and there is room."""
+    floors = []
+    for name in record.spec.schedulers:
+        suspension = record.suspended.get(name)
+        if suspension is not None:
+            if record.active and has_room and not suspension.left_out:
+                floors.append(suspension.next_sequence - 1)
+        elif record.active or name not in record.resumed:
+            floors.append(decided_up_to(record, name, consumers))
+    return floors
 
 
 def _trains_on(subject: str, info: ConsumerInfo) -> bool:

@@ -7,7 +7,6 @@ import inspect
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from faststream.nats.annotations import NatsMessage
 
@@ -18,8 +17,11 @@ from services.scheduler.model_cache import ModelCache
 from services.scheduler.task_subscription import TaskSubscription
 from services.scheduler.worker import TaskWorker
 from shared.bus import streams
+from shared.bus.client import Subscriber
 from shared.bus.service import Service
+from shared.bus.suspension import request_suspension
 from shared.messages import batches, subjects
+from shared.messages.runs import Retry
 from shared.runtime.cancellation import cancel
 from shared.runtime.settings import Settings
 
@@ -41,19 +43,43 @@ def make(settings: Settings) -> Service:
 
     service.prepare.append(prepare)
 
-    async def on_tasks(body: bytes, message: NatsMessage) -> None:
-        subject = message.raw_message.subject
-        # Before it is decoded: the worker gets the tasks of every run.
-        if await worker.takes_part(subject.split(".")[1]):
-            async with kept_in_progress(message, settings.ack_wait.total_seconds() / 3):
-                await worker.process(batches.decode(body, subject))
+    async def decide(body: bytes, message: NatsMessage) -> None:
+        async with kept_in_progress(message, settings.ack_wait.total_seconds() / 3):
+            await worker.process(batches.decode(body, message.raw_message.subject))
 
-    def subscribe(**options: Any) -> Any:
-        subscriber = bus.subscriber(subjects.TASKS, consumer, title="Tasks", **options)
+    async def on_tasks(body: bytes, message: NatsMessage) -> None:
+        # Before it is decoded: the worker gets the tasks of every run.
+        if await worker.takes_part(message.raw_message.subject.split(".")[1]):
+            await decide(body, message)
+
+    async def on_tasks_of_run(body: bytes, message: NatsMessage) -> None:
+        await worker.check_not_suspended(message.raw_message.subject.split(".")[1])
+        await decide(body, message)
+
+    def subscribe(persistent: bool) -> Subscriber:
+        subscriber = bus.subscriber(subjects.TASKS, consumer, title="Tasks", persistent=persistent)
         subscriber(on_tasks)
         return subscriber
 
-    tasks = TaskSubscription(service, policy.name, subscribe)
+    async def subscribe_to_run(run: str, sequence: int) -> Subscriber:
+        own = streams.resumed_durable(policy.name, run, sequence, settings)
+        await bus.create_consumer(subjects.TASKS, own)
+        subscriber = bus.subscriber(subjects.TASKS, own, title="Tasks of a run", persistent=False)
+        subscriber(on_tasks_of_run)
+        return subscriber
+
+    async def on_retry(run: str, retry: Retry) -> bool:
+        """A policy of a file is loaded again: its author may have fixed it."""
+        if not settings.policy.partition(":")[0].endswith(".py"):
+            return True
+        try:
+            worker.replace_policy(policies.load_again(settings.policy, policy))
+        except policies.PolicyError as error:
+            await request_suspension(bus, run, policy.name, str(error), retry.batch)
+            return False
+        return True
+
+    tasks = TaskSubscription(service, policy.name, subscribe, subscribe_to_run, on_retry)
     service.background.append(tasks.follow_runs)
     service.closing.append(tasks.close)
 

@@ -25,6 +25,7 @@ from services.scheduler.model_cache import ModelCache
 from services.scheduler.policy import ClusterPolicy, check, check_placed, visible_spec
 from services.scheduler.worker import Worker, with_decisions
 from shared.bus.service import Service
+from shared.bus.suspension import ack_floor, task_durable
 from shared.domain.cluster_view import ClusterView
 from shared.domain.observation import Observation
 from shared.domain.spec import RunSpec
@@ -107,10 +108,14 @@ class ClusterWorker(Worker):
         self, service: Service, policy: ClusterPolicy, models: ModelCache | None = None
     ) -> None:
         super().__init__(service, policy, models)
-        self._cluster_policy = policy
         self._copies: OrderedDict[str, ClusterCopy] = OrderedDict()
         self._news = asyncio.Event()
         self._prepare_seconds = 0.0
+
+    @property
+    def _cluster_policy(self) -> ClusterPolicy:
+        assert isinstance(self._policy, ClusterPolicy)
+        return self._policy
 
     async def decide_batch(self, batch: Batch, spec: RunSpec) -> None:
         prepared, version = await self._prepare(batch, spec)
@@ -244,9 +249,8 @@ class ClusterWorker(Worker):
     async def _read_batch(self, run: str, number: int) -> Batch | None:
         """A batch that was delivered to a worker and is not acknowledged."""
         jetstream, subject = self._service.bus.jetstream, subjects.tasks(run)
-        durable = subjects.scheduler_durable(self._policy.name)
-        info = await jetstream.consumer_info(subjects.TASKS, durable)
-        sequence = (info.ack_floor.stream_seq if info.ack_floor else 0) or 0
+        durable = task_durable(await self._service.runs.local(run), self._policy.name)
+        sequence = ack_floor(await jetstream.consumer_info(subjects.TASKS, durable))
         with suppress(NotFoundError, Unreadable):
             while True:
                 message = await jetstream.get_msg(

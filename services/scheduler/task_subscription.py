@@ -3,32 +3,50 @@
 Every worker's consumer is offered the tasks of all runs. While runs are active and this scheduler
 has a part in none of them, its workers do not pull: reading and skipping every batch would cost
 more than a rule's decisions. What was published meanwhile is skipped later, if it is still there.
+
+A run in which the scheduler was suspended and takes part again has a consumer of its own, from
+which the workers pull beside the other one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
 
 from nats.aio.msg import Msg
 
+from shared.bus.client import Subscriber
 from shared.bus.service import Service
 from shared.messages import subjects
-from shared.messages.runs import RunRecord
+from shared.messages.runs import Retry, RunRecord
 
 # The run book is read when it changes, and this often in case a message was missed.
 POLL_SECONDS = 2.0
 
+OnRetry = Callable[[str, Retry], Awaitable[bool]]
+
 
 class TaskSubscription:
-    def __init__(self, service: Service, scheduler: str, subscribe: Callable[..., Any]) -> None:
-        """`subscribe` makes a subscriber; the first one starts with the service."""
+    def __init__(
+        self,
+        service: Service,
+        scheduler: str,
+        subscribe: Callable[[bool], Subscriber],
+        subscribe_to_run: Callable[[str, int], Awaitable[Subscriber]],
+        on_retry: OnRetry,
+    ) -> None:
+        """`subscribe` makes a subscriber to all tasks, the first of which starts with the service;
+        `subscribe_to_run` to those of a run from a sequence on. `on_retry` says whether the
+        scheduler can take part again."""
         self._service = service
         self._scheduler = scheduler
         self._subscribe = subscribe
-        self._subscriber: Any = subscribe()
+        self._subscribe_to_run = subscribe_to_run
+        self._on_retry = on_retry
+        self._subscriber: Subscriber | None = subscribe(True)
+        self._of_runs: dict[str, Subscriber] = {}
+        self._retried_at: dict[str, float] = {}  # by run
         self._changed = asyncio.Event()
 
     async def follow_runs(self) -> None:
@@ -38,24 +56,51 @@ class TaskSubscription:
         await self._service.bus.listen(subjects.RUNS_SUBJECTS, on_change)
         while True:
             self._changed.clear()
-            await self._pull_if(self._is_needed(await self._service.runs.refresh()))
+            records = await self._service.runs.refresh()
+            await self._pull_if(self._is_needed(records))
+            await self._pull_resumed(records)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), POLL_SECONDS)
 
     def _is_needed(self, records: list[RunRecord]) -> bool:
         active = [record for record in records if record.active]
-        return not active or any(self._scheduler in record.spec.schedulers for record in active)
+        name = self._scheduler
+        return not active or any(
+            name in record.competing and name not in record.resumed for record in active
+        )
 
     async def _pull_if(self, needed: bool) -> None:
         if needed and self._subscriber is None:
-            subscriber = self._subscribe(persistent=False)
+            subscriber = self._subscribe(False)
             await subscriber.start()
             self._subscriber = subscriber
-        elif not needed:
-            await self.close()
+        elif not needed and self._subscriber is not None:
+            subscriber, self._subscriber = self._subscriber, None
+            await subscriber.stop()
+
+    async def _pull_resumed(self, records: list[RunRecord]) -> None:
+        """Subscribe to the runs that are resumed, and to no others."""
+        name = self._scheduler
+        resumed = {
+            record.run: record
+            for record in records
+            if record.active and name in record.resumed and name in record.competing
+        }
+        for run in self._of_runs.keys() - resumed.keys():
+            await self._of_runs.pop(run).stop()
+        for run, record in resumed.items():
+            retry = record.resumed[name]
+            if self._retried_at.get(run) != retry.at:
+                self._retried_at[run] = retry.at
+                if not await self._on_retry(run, retry):
+                    del self._retried_at[run]  # if it could not be suspended, this is repeated
+                    continue
+            if run not in self._of_runs:
+                subscriber = await self._subscribe_to_run(run, retry.sequence)
+                await subscriber.start()
+                self._of_runs[run] = subscriber
 
     async def close(self) -> None:
         """Handlers in progress finish first."""
-        if self._subscriber is not None:
-            subscriber, self._subscriber = self._subscriber, None
-            await subscriber.stop()
+        await self._pull_if(needed=False)
+        await self._pull_resumed([])

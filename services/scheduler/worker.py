@@ -9,14 +9,16 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from services.scheduler.learned_policy import LearnedPolicy
+from services.scheduler.failures import MOST_TRIES, Failures
+from services.scheduler.learned_policy import Learned, LearnedPolicy
 from services.scheduler.model_cache import ModelCache
 from services.scheduler.policy import AnyPolicy, Policy, check, visible_spec
 from shared.bus.service import Service
+from shared.bus.suspension import request_suspension
 from shared.domain.lockstep import deciding_version
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Tasks
-from shared.errors import NotFound, Unreadable
+from shared.errors import NotFound, Unavailable, Unreadable
 from shared.messages import batches
 from shared.messages.batches import Batch
 from shared.messages.events import Event
@@ -51,15 +53,33 @@ class Worker(ABC):
         self._policy = policy
         self._models = models
         self._metrics = Metrics.register(service.registry)
+        self._failures = Failures()
 
     async def takes_part(self, run: str) -> bool:
-        """Whether this scheduler is one of the run's. True if there is no such run: `process` says
-        so, unless the message says something worse when it is read."""
+        """Whether the tasks of this run that all schedulers are offered are decided here: not if
+        the scheduler is suspended in it, or has a consumer of its own after that.
+
+        True if there is no such run: `process` says so, unless the message says something worse
+        when it is read."""
+        name = self._policy.name
         try:
-            spec = await self._service.runs.spec(run)
+            record = await self._service.runs.local(run)
         except NotFound:
             return True
-        return self._policy.name in spec.schedulers
+        return name in record.competing and name not in record.resumed
+
+    async def check_not_suspended(self, run: str) -> None:
+        """A consumer of the run's own keeps the batch for the next retry."""
+        record = await self._service.runs.local(run)
+        if self._policy.name in record.suspended:
+            raise Unavailable(f"{self._policy.name} is suspended in run {run}")
+
+    def replace_policy(self, policy: AnyPolicy) -> None:
+        """Take the policy as its file has it now."""
+        self._policy = policy
+        if self._models is not None and isinstance(policy, Learned):
+            self._models.policy = policy
+        self._failures = Failures()
 
     async def process(self, batch: Batch) -> None:
         """Decide and publish a batch of a run that this scheduler takes part in."""
@@ -84,13 +104,21 @@ class Worker(ABC):
         return await self._models.exact_version(run, version)
 
     async def report_failure(self, batch: Batch, error: Exception) -> None:
+        """One event while a run fails; the scheduler is suspended after some tries of a batch."""
         self._metrics.failures.inc()
         run, number, name = batch.envelope.run, batch.envelope.batch, self._policy.name
-        note = f"{name} cannot decide batch {number}: {error!r}"
-        await self._service.bus.publish_event(
-            Event(kind="policy_failed", service="scheduler", run=run, message=note[:2000]),
-            message_id=f"event.policy.{run}.{name}.{number}",
-        )
+        tries = self._failures.add(run, number)
+        if self._failures.is_news(run):
+            note = f"{name} cannot decide batch {number}: {error!r}"
+            await self._service.bus.publish_event(
+                Event(kind="policy_failed", service="scheduler", run=run, message=note[:2000]),
+                message_id=f"event.policy.{run}.{name}.{number}",
+            )
+        if tries >= MOST_TRIES and await request_suspension(
+            self._service.bus, run, name, _first_line(error), number
+        ):
+            self._failures.forget(run)
+            await self._service.runs.refresh()
 
     def count(self, decided: Batch, seconds: float) -> None:
         self._metrics.seconds.inc(seconds)
@@ -101,15 +129,12 @@ class Worker(ABC):
 class TaskWorker(Worker):
     """Any number of these decide any batches at the same time."""
 
-    def __init__(self, service: Service, policy: Policy, models: ModelCache | None) -> None:
-        super().__init__(service, policy, models)
-        self._task_policy = policy
-
     async def decide_batch(self, batch: Batch, spec: RunSpec) -> None:
         model, version = await self.model_of(batch, spec)
         started = time.perf_counter()
         try:
-            decided = decide(batch, self._task_policy, spec, model, version)
+            assert isinstance(self._policy, Policy)
+            decided = decide(batch, self._policy, spec, model, version)
         except Exception as error:
             # Raised, so that the batch is redelivered until a worker can decide it.
             await self.report_failure(batch, error)
@@ -117,6 +142,10 @@ class TaskWorker(Worker):
         seconds = time.perf_counter() - started
         await self._service.bus.publish_batch(decided)
         self.count(decided, seconds)
+
+
+def _first_line(error: Exception) -> str:
+    return repr(error).partition("\n")[0]
 
 
 def decide(

@@ -37,10 +37,11 @@ class DuelingNetwork(nn.Module):
     def forward(self, state: Tensor) -> Tensor:
         if not self._sees_queues:
             return self._dueling((state - self.centre) / self.spread)
-        task, queued = state.split([len(self.centre), state.shape[1] - len(self.centre)], dim=1)
+        task, queued = state[:, : len(self.centre)], state[:, len(self.centre) :]
         task = (task - self.centre) / self.spread
         seen = torch.cat([task, queued / (1 + queued)], dim=1)
-        return self._dueling(seen) - self._cost_of_waiting * queued
+        q: Tensor = self._dueling(seen) - self._cost_of_waiting * queued
+        return q
 
     def _dueling(self, seen: Tensor) -> Tensor:
         hidden = self.body(seen)

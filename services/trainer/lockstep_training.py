@@ -45,12 +45,14 @@ class LockstepTraining(TrainingLoop):
         self._own_next_task = 0  # of the learner's own scheduler
         self._arrived = asyncio.Event()
         self._failures = 0
+        self._all_stored = False  # whether a suspended teacher has no more results
 
     def add(self, scheduler: str, rows: pa.RecordBatch) -> None:
         first = rows.column("task_id")[0].as_py()
         if scheduler == self._learner.name:
             self._own_next_task = max(self._own_next_task, first + rows.num_rows)
         if scheduler == self._teacher and first + rows.num_rows > self._window.next_task:
+            self._all_stored = False
             early = sum(each.num_rows for each in self._early.values())
             if first <= self._window.next_task or early < MOST_ROWS:
                 self._early[first] = rows
@@ -89,7 +91,10 @@ class LockstepTraining(TrainingLoop):
         end = learned_before(version, spec)
         teacher_takes_part = self._teacher in spec.schedulers
         if teacher_takes_part and not self._collect(end):
-            return False
+            # Of a suspended teacher, all results there are have been taken: there are no more.
+            if not self._all_stored:
+                return False
+            teacher_takes_part = False
         if self._own_next_task < end:
             return False
         try:
@@ -154,6 +159,8 @@ class LockstepTraining(TrainingLoop):
             stored = await self._read(self._teacher, first, first + MOST_ROWS)
             if stored is not None:
                 self._window.add(_without_gaps(stored, first))
+            suspended = self._teacher in self.suspended
+            self._all_stored = suspended and stored is None and not self._early
         if self._own_next_task < end:
             own = await self._read(self._learner.name, end - 1, end)
             self._own_next_task = max(self._own_next_task, 0 if own is None else end)

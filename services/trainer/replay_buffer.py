@@ -41,8 +41,13 @@ class ReplayBuffer:
     def transitions(self) -> Transitions:
         """All of them."""
         rows = slice(len(self))
-        columns = (self.task_id, self.state, self.action, self.reward, self.next_state)
-        return Transitions(*(column[rows] for column in columns))
+        return Transitions(
+            task_id=self.task_id[rows],
+            state=self.state[rows],
+            action=self.action[rows],
+            reward=self.reward[rows].astype(np.float64),
+            next_state=self.next_state[rows],
+        )
 
     def sample(self, count: int, newest: int, random: np.random.Generator) -> tuple[Tensor, ...]:
         """Half from the whole buffer, half from the newest, so that changes are learned soon."""

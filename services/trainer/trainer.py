@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import deque
 from typing import TYPE_CHECKING
 
 from faststream.nats.annotations import NatsMessage
@@ -10,6 +12,7 @@ from faststream.nats.annotations import NatsMessage
 from services.trainer.metrics import Metrics
 from shared.bus import streams
 from shared.bus.service import Service
+from shared.bus.suspension import request_suspension
 from shared.errors import NotAllowed, NotFound, Unavailable, Unreadable
 from shared.messages import batches, subjects
 from shared.messages.events import Event
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     from services.trainer.training_loop import TrainingLoop
 
 RESTART_SECONDS = 1.0
+# So many failures within so many seconds: the learner's scheduler is suspended.
+MOST_FAILURES = 3
+RECENT_SECONDS = 60.0
 
 log = logger()
 
@@ -88,6 +94,7 @@ class Trainer:
                 for name in self._learners.keys() & set(record.spec.schedulers):
                     self._start(record, name)
                     if loop := self._loops.get((record.run, name)):
+                        loop.suspended = frozenset(record.suspended)
                         loop.set_objective(record.spec, self._learners[name])
             await asyncio.sleep(interval)
 
@@ -102,8 +109,12 @@ class Trainer:
         self._tasks[record.run, name] = task
 
     async def _keep_training(self, record: RunRecord, name: str) -> None:
-        """A loop that fails is replaced by a new one, restored from the bus and the store."""
+        """A loop that fails is replaced by a new one, restored from the bus and the store.
+
+        In lockstep the learner's scheduler waits for its models, so it is suspended after some
+        failures: the run goes on without it."""
         loop = self._loops.get((record.run, name))
+        failed_at: deque[float] = deque(maxlen=MOST_FAILURES)
         while True:
             try:
                 loop = loop or self._new_loop(record, name)
@@ -114,6 +125,11 @@ class Trainer:
             except Exception as error:
                 log.warning("training is restarted", run=record.run, name=name, error=repr(error))
                 await self._report_failure(record.run, name, error)
+                failed_at.append(time.monotonic())
+                recent = failed_at[-1] - failed_at[0] < RECENT_SECONDS
+                if record.spec.lockstep and len(failed_at) == MOST_FAILURES and recent:
+                    reason = f"it cannot learn: {error!r}"
+                    await request_suspension(self._service.bus, record.run, name, reason, None)
                 await asyncio.sleep(RESTART_SECONDS)
                 loop = None
 

@@ -43,6 +43,7 @@ class TrainingLoop(ABC):
             bus, record.run, learner.name, learner.model_format, metrics
         )
         self._objective_changed = False
+        self.suspended = frozenset(record.suspended)  # schedulers; renewed while the run goes on
         self._lock = asyncio.Lock()
         self._prepared = asyncio.Event()
 

@@ -13,6 +13,7 @@ import time
 
 from nats.js import JetStreamContext
 
+from shared.bus.suspension import task_durable
 from shared.messages import subjects
 from shared.messages.runs import RunRecord
 
@@ -45,8 +46,8 @@ class BackPressure:
         unpriced = await self._lags(subjects.DECISIONS)
         lags = [
             undecided[reader] + unpriced.get(subjects.simulator_durable(name), 0)
-            for name in record.spec.schedulers
-            if (reader := subjects.scheduler_durable(name)) in undecided
+            for name in record.competing
+            if (reader := task_durable(record, name)) in undecided
         ]
         if not lags or await self._any_stream_full():
             return 0

@@ -217,6 +217,14 @@ class Bus:
         """Create a durable consumer, or update an existing one to this configuration."""
         await self.jetstream.add_consumer(stream, config)
 
+    async def create_consumer(self, stream: str, config: ConsumerConfig) -> None:
+        """Create a durable consumer, unless there is one: where it started cannot be changed."""
+        assert config.durable_name is not None
+        try:
+            await self.jetstream.consumer_info(stream, config.durable_name)
+        except nats.js.errors.NotFoundError:
+            await self.jetstream.add_consumer(stream, config)
+
     async def publish(
         self,
         subject: str,

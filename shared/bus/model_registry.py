@@ -105,13 +105,14 @@ async def ship(bus: Bus, manifest: Manifest, body: bytes, *, after: int) -> int:
     )
 
 
-async def models_missing(bus: Bus, record: RunRecord) -> bool:
-    """Whether a learner of this run has not been pre-trained yet."""
+async def models_missing(bus: Bus, record: RunRecord) -> list[str]:
+    """The learners of this run that have not been pre-trained yet, unless they are suspended."""
     run = record.run
-    wanted = {subjects.model(run, name) for name in record.learning_schedulers}
+    wanted = [name for name in record.learning_schedulers if name in record.competing]
     if not wanted or record.spec.learning.pretrain_tasks == 0:
-        return False
+        return []
     info = await bus.jetstream.stream_info(
         subjects.MODELS, subjects_filter=subjects.model(run, "*")
     )
-    return not wanted <= (info.state.subjects or {}).keys()
+    stored = info.state.subjects or {}
+    return [name for name in wanted if subjects.model(run, name) not in stored]

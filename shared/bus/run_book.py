@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from nats.js import JetStreamContext
 from nats.js.errors import (
@@ -27,6 +28,8 @@ from shared.messages import subjects
 from shared.messages.formats import FORMATS
 from shared.messages.runs import MOVES, RunRecord, RunState, new_run_id, read_run_record
 from shared.runtime.logs import logger
+
+Change = dict[str, Any]  # of fields of a record
 
 log = logger()
 
@@ -95,36 +98,33 @@ class RunBook:
             return False
         return True
 
-    async def spec(self, run: str) -> RunSpec:
-        """The local copy: of a spec only the objective may change, which is the trainer's."""
+    async def local(self, run: str) -> RunRecord:
+        """The local copy, which may lag behind: whoever depends on its state calls `refresh`."""
         if run not in self._records:
             self._records[run] = await self.get(run)
-        return self._records[run].spec
+        return self._records[run]
+
+    async def spec(self, run: str) -> RunSpec:
+        """Of the local copy: only the objective may change, which is the trainer's."""
+        return (await self.local(run)).spec
 
     async def move(self, run: str, state: RunState) -> RunRecord:
         """Change the state of a run; a no-op if it has that state already."""
-        while True:
-            if not subjects.RUN_ID.fullmatch(run):
-                raise NotFound(f"no run {run!r}")
-            record, revision = await self._read(run)
+
+        def moved(record: RunRecord) -> Change:
             if record.state == state:
-                return record
+                return {}
             if record.state not in MOVES[state]:
                 raise NotAllowed(f"run {run} is {record.state}: it cannot become {state}")
-            moved = record.model_copy(update={"state": state, "updated_at": time.time()})
-            try:
-                kv = await self._kv()
-                await kv.update(run, moved.model_dump_json().encode(), last=revision)
-            except KeyWrongLastSequenceError:
-                continue
-            self._records[run] = moved
-            return moved
+            return {"state": state}
+
+        return await self.change(run, moved)
 
     async def set_objective(self, run: str, objective: Objective) -> RunRecord:
         """Give the learners of an active run another objective: the one part of a spec that may
         change, and only where results depend on timing anyway."""
-        while True:
-            record, revision = await self._read(run)
+
+        def with_objective(record: RunRecord) -> Change:
             if not record.active:
                 raise NotAllowed(f"run {run} is {record.state}: its learners learn no more")
             if record.spec.lockstep:
@@ -132,8 +132,19 @@ class RunBook:
                     f"run {run} learns in lockstep: its results follow from its spec, which does "
                     "not change; start a run with this objective"
                 )
-            spec = record.spec.model_copy(update={"objective": objective})
-            changed = record.model_copy(update={"spec": spec, "updated_at": time.time()})
+            return {"spec": record.spec.model_copy(update={"objective": objective})}
+
+        return await self.change(run, with_objective)
+
+    async def change(self, run: str, fields: Callable[[RunRecord], Change]) -> RunRecord:
+        """Change the fields that `fields` returns of the current record; none: nothing changes."""
+        if not subjects.RUN_ID.fullmatch(run):
+            raise NotFound(f"no run {run!r}")
+        while True:
+            record, revision = await self._read(run)
+            if not (new := fields(record)):
+                return record
+            changed = record.model_copy(update={**new, "updated_at": time.time()})
             try:
                 kv = await self._kv()
                 await kv.update(run, changed.model_dump_json().encode(), last=revision)

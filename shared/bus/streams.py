@@ -13,12 +13,14 @@ from datetime import timedelta
 
 from nats.js.api import (
     ConsumerConfig,
+    DeliverPolicy,
     DiscardPolicy,
     RetentionPolicy,
     StorageType,
     StreamConfig,
 )
 
+from shared.messages import subjects
 from shared.messages.subjects import (
     DECISIONS,
     EVENTS,
@@ -34,6 +36,7 @@ from shared.runtime.settings import MEGABYTE, Settings
 # Versions of each model that MODELS keeps while its run is active; every version's manifest stays
 # in ClickHouse.
 KEPT_VERSIONS = 16
+INACTIVE_SECONDS = 3600.0
 
 
 def streams(settings: Settings) -> list[StreamConfig]:
@@ -114,4 +117,16 @@ def durable(
         ack_wait=settings.ack_wait.total_seconds(),
         max_ack_pending=pending,
         max_deliver=-1,
+    )
+
+
+def resumed_durable(scheduler: str, run: str, sequence: int, settings: Settings) -> ConsumerConfig:
+    """Delivers one run's tasks, from a sequence in TASKS on, to a scheduler that was suspended. It
+    is deleted some time after the run; if that is too early, batches are decided again, which the
+    simulator ignores."""
+    config = durable(subjects.resumed_durable(scheduler, run), subjects.tasks(run), settings)
+    return config.evolve(
+        deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
+        opt_start_seq=sequence,
+        inactive_threshold=INACTIVE_SECONDS,
     )

@@ -2,12 +2,45 @@
 
 from __future__ import annotations
 
+import re
 import time
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from shared.messages.formats import FORMATS, EventFormat
+
+Level = Literal["info", "warning", "problem"]
+# By kind; all others are for information.
+LEVELS: dict[str, Level] = {
+    "policy_failed": "problem",
+    "learner_failed": "problem",
+    "suspended": "problem",
+    "rejected": "problem",
+    "model_refused": "warning",
+    "left_out": "warning",
+}
+
+
+def level_of(kind: str) -> Level:
+    return LEVELS.get(kind, "info")
+
+
+def kinds_from(level: Level) -> list[str] | None:
+    """The kinds of this level or a worse one; None: all."""
+    if level == "info":
+        return None
+    return sorted(kind for kind, its in LEVELS.items() if level == "warning" or its == "problem")
+
+
+_NUMBERED = re.compile(r"\S*\d\S*")
+
+
+def group_of(kind: str, service: str, run: str, message: str) -> str:
+    """The same for events that say the same again, about another batch, version or process. Models
+    are told apart by their learner only."""
+    what = message.partition(" ")[0] if kind == "model" else _NUMBERED.sub("#", message)
+    return f"{kind}|{service}|{run}|{what[:200]}"
 
 
 class Event(BaseModel):
@@ -22,6 +55,10 @@ class Event(BaseModel):
     at: float = Field(default_factory=time.time)
     data: dict[str, Any] = {}
     message_format: EventFormat = FORMATS["event"]
+
+    @property
+    def group(self) -> str:
+        return group_of(self.kind, self.service, self.run, self.message)
 
 
 class ServiceReport(BaseModel):

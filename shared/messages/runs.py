@@ -32,6 +32,42 @@ MOVES: dict[RunState, set[RunState]] = {
 }
 
 
+class Suspension(BaseModel):
+    """Why a scheduler takes no part in a run any more."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    reason: str
+    batch: int | None = None  # that it failed on; None: it failed before it decided one
+    at: float
+    # A retry continues here: the first message on the run's tasks that it may not have decided.
+    next_batch: int = 0
+    next_sequence: int = 0  # in TASKS
+    left_out: bool = False  # for good: no retry
+
+
+class Retry(BaseModel):
+    """A scheduler that was suspended takes part again: a consumer of its own delivers the run's
+    tasks to it."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    sequence: int  # in TASKS, from which on
+    batch: int | None = None  # that it had failed on
+    at: float
+
+
+class SuspensionRequest(BaseModel):
+    """From a worker or the trainer, whose scheduler keeps failing, to the generator."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    run: str
+    scheduler: str
+    reason: str
+    batch: int | None = None
+
+
 class RunRecord(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -43,6 +79,14 @@ class RunRecord(BaseModel):
     # The schedulers that learn, plug-ins among them; older records have none.
     learners: tuple[str, ...] = LEARNERS
     message_format: RunFormat = 1
+    # By scheduler; services of older versions wrote none of these two.
+    suspended: dict[str, Suspension] = {}
+    resumed: dict[str, Retry] = {}
+
+    @property
+    def competing(self) -> tuple[str, ...]:
+        """The schedulers that are compared, and that the run waits for."""
+        return tuple(name for name in self.spec.schedulers if name not in self.suspended)
 
     @property
     def active(self) -> bool:

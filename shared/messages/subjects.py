@@ -14,6 +14,7 @@ RUNS_SUBJECTS = f"$KV.{RUNS_BUCKET}.*"
 ROLL_CALL = "arena.rollcall"
 PRESENT = "arena.present"  # prefix of the reply subjects of a roll call
 ROLLBACK = "arena.rollback"
+SUSPEND = "arena.suspend"
 
 RUN_ID = re.compile(r"^[a-z0-9][a-z0-9-]{0,63}$")
 
@@ -55,6 +56,11 @@ def rejected(service: str) -> str:
 def scheduler_durable(scheduler: str) -> str:
     """On TASKS: shared by all workers of a scheduler."""
     return f"scheduler-{scheduler}"
+
+
+def resumed_durable(scheduler: str, run: str) -> str:
+    """On TASKS: of one run in which the scheduler was suspended and takes part again."""
+    return f"scheduler-{scheduler}-{run}"
 
 
 def simulator_durable(scheduler: str) -> str:

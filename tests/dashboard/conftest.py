@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
@@ -13,6 +14,8 @@ from tests.e2e.arena import QUICK, RULES, ArenaProcess
 
 PLUGIN = """
 import numpy as np
+
+FAULTY_SEED = {faulty_seed}
 
 from services.scheduler.policy import Policy
 from shared.domain.tasks import Decisions
@@ -24,19 +27,26 @@ class Halves(Policy):
     name = "halves"
 
     def decide(self, tasks, spec):
-        return Decisions(gpu_fraction=np.full(len(tasks), 0.5))
+        share = 1.7 if spec.seed == FAULTY_SEED else 0.5
+        return Decisions(gpu_fraction=np.full(len(tasks), share))
 """
+FAULTY_SEED = 1717  # in a run with this seed the plug-in fails
 ALL_SCHEDULERS = (*RULES, "halves", "hybrid_ml", "rl_agent")
 TASKS = 1200
 RACK_TASKS = 800
 
 
 @pytest.fixture(scope="package")
-def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArenaProcess]:
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    policy = tmp_path_factory.mktemp("plugin") / "halves.py"
+    policy.write_text(PLUGIN.format(faulty_seed=FAULTY_SEED))
+    return policy
+
+
+@pytest.fixture(scope="package")
+def arena(tmp_path_factory: pytest.TempPathFactory, plugin: Path) -> Iterator[ArenaProcess]:
     folder = tmp_path_factory.mktemp("dashboard")
-    policy = folder / "halves.py"
-    policy.write_text(PLUGIN)
-    started = ArenaProcess(folder / "data", "--idle", "--add", str(policy))
+    started = ArenaProcess(folder / "data", "--idle", "--add", str(plugin))
     yield started
     assert started.stop() == 0
 

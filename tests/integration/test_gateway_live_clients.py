@@ -10,7 +10,7 @@ import httpx
 import pytest
 import websockets
 
-from services.gateway.live import feed_registry, size_limit
+from services.gateway.live import feed_registry, run_feed, size_limit
 from services.gateway.live import routes as live_routes
 from shared.messages.events import Event
 from tests.integration.arena import Arena, eventually
@@ -75,6 +75,7 @@ async def test_a_client_that_does_not_read_is_disconnected_without_affecting_oth
     It gets the close code if it reads again in time; else its connection is aborted.
     """
     monkeypatch.setattr(live_routes, "CLOSE_SECONDS", patience)
+    monkeypatch.setattr(run_feed, "MOST_NOTIFICATIONS", 1000)
     run = (await arena.run(schedulers=["greedy"], pace=1)).run
     small = socket.socket()
     small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -85,7 +86,7 @@ async def test_a_client_that_does_not_read_is_disconnected_without_affecting_oth
 
         async def dropped() -> bool:
             for number in range(50):
-                note = Event(kind="service", service="test", message="x" * 1900,
+                note = Event(kind="service", service=f"test {number}", message="x" * 1900,
                              data={"filler": "y" * 15_000})  # fmt: skip
                 await arena.bus.publish(
                     "events.service",

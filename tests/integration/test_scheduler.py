@@ -118,14 +118,13 @@ async def test_a_failing_policy_is_reported_and_does_not_affect_the_others(
     await send_tasks(arena, run, 2)
     await decided(arena, run, "greedy", 2)
     await eventually(
-        lambda: arena.events("policy_failed"), accept=lambda rows: len(rows) == 2 * len(INVALID)
+        lambda: arena.events("policy_failed"), accept=lambda rows: len(rows) == len(INVALID)
     )
     events = await arena.events("policy_failed")
     for name, (_, reason) in INVALID.items():
-        for batch in range(2):
-            prefix = f"{name} cannot decide batch {batch}: "
-            (event,) = [event for event in events if prefix in event]
-            assert reason in event
+        # One for the run, although both batches fail.
+        (event,) = [event for event in events if f"{name} cannot decide batch 0: " in event]
+        assert reason in event
         # To be redelivered: neither acknowledged nor rejected.
         assert (await consumer(arena, name))[1] == 0
     assert await arena.count(subjects.DECISIONS) == 2
@@ -133,11 +132,12 @@ async def test_a_failing_policy_is_reported_and_does_not_affect_the_others(
 
 
 async def test_a_fixed_policy_resumes_where_it_failed(arena: Arena, tmp_path: Path) -> None:
+    """Without a generator, which would suspend it, it is tried until its worker is replaced."""
     broken = policy_file(tmp_path, "own", "raise RuntimeError('on fire')")
     worker = await arena.start("scheduler", policy=broken)
     run = await arena.run(schedulers=["own"])
     sent = await send_tasks(arena, run, 5)
-    await eventually(lambda: arena.events("policy_failed"), accept=lambda rows: len(rows) == 5)
+    await eventually(lambda: arena.events("policy_failed"))
     await arena.stop(worker)
     fixed = policy_file(tmp_path, "own", "return Decisions(np.full(len(tasks), 0.25))")
     await arena.start("scheduler", policy=fixed)

@@ -1721,6 +1721,10 @@ export interface components {
             run: string;
             spec: components["schemas"]["RunSpec"];
             state: components["schemas"]["RunState"];
+            /** @description by name: schedulers that kept failing, and that the run goes on without */
+            suspended: {
+                [key: string]: components["schemas"]["SuspendedScheduler"];
+            };
             updated_at: number;
         };
         RunDetail: {
@@ -1740,6 +1744,10 @@ export interface components {
             };
             spec: components["schemas"]["RunSpec"];
             state: components["schemas"]["RunState"];
+            /** @description by name: schedulers that kept failing, and that the run goes on without */
+            suspended: {
+                [key: string]: components["schemas"]["SuspendedScheduler"];
+            };
             /** @description tasks sent so far */
             tasks: number;
             /** @description the device types of the cluster */
@@ -2095,6 +2103,16 @@ export interface components {
                 [key: string]: number;
             };
             /**
+             * @description schedulers of the run that learn
+             * @default 0
+             */
+            learners: number;
+            /**
+             * @description learners whose first models the run waits for before it sends tasks
+             * @default []
+             */
+            pretraining: string[];
+            /**
              * @description dead letters
              * @default 0
              */
@@ -2113,7 +2131,14 @@ export interface components {
             };
             state: components["schemas"]["RunState"] | null;
             /**
-             * @description tasks that every scheduler has a stored result for
+             * @description schedulers that kept failing, and that the run goes on without
+             * @default {}
+             */
+            suspended: {
+                [key: string]: components["schemas"]["SuspendedScheduler"];
+            };
+            /**
+             * @description tasks that every scheduler but suspended ones has a stored result for
              * @default 0
              */
             tasks_processed: number;
@@ -2125,7 +2150,11 @@ export interface components {
             data: {
                 [key: string]: unknown;
             };
+            /** @description the same for events that say the same again */
+            group: string;
             kind: string;
+            /** @enum {string} */
+            level: "info" | "warning" | "problem";
             message: string;
             run: string;
             sequence: number;
@@ -2199,6 +2228,15 @@ export interface components {
              * @default 1
              */
             width: number;
+        };
+        /** @description A scheduler that keeps failing in a run, which goes on without it. */
+        SuspendedScheduler: {
+            at: number;
+            /** @description that it failed on; none: before it decided one */
+            batch: number | null;
+            /** @description for good; else it can be retried while the run is active */
+            left_out: boolean;
+            reason: string;
         };
         /** @description What schedulers know of a task. */
         Task: {
@@ -2587,11 +2625,20 @@ export interface components {
         /** @description An event, as it happens. */
         Notification: {
             at: number;
+            /**
+             * @description so many of its group at once, of which this is the newest
+             * @default 1
+             */
+            count: number;
             /** @description left out if it is large */
             data: {
                 [key: string]: unknown;
             };
+            /** @description the same for events that say the same again */
+            group: string;
             kind: string;
+            /** @enum {string} */
+            level: "info" | "warning" | "problem";
             message: string;
             /** @description empty: it belongs to no run */
             run: string;
@@ -2604,7 +2651,16 @@ export interface components {
         };
         NotificationSummary: {
             at: number;
+            /**
+             * @description so many of its group at once, of which this is the newest
+             * @default 1
+             */
+            count: number;
+            /** @description the same for events that say the same again */
+            group: string;
             kind: string;
+            /** @enum {string} */
+            level: "info" | "warning" | "problem";
             message: string;
             /** @description empty: it belongs to no run */
             run: string;
@@ -2641,6 +2697,8 @@ export interface components {
             latest_results: {
                 [key: string]: components["schemas"]["LatestResult"];
             };
+            /** @description schedulers of the run that learn */
+            learners: number;
             /**
              * @description rows at the end of the ranking that did not fit
              * @default 0
@@ -2650,6 +2708,8 @@ export interface components {
             meters: components["schemas"]["Meter"][];
             /** @description newest first */
             notifications: components["schemas"]["NotificationSummary"][];
+            /** @description learners whose first models the run waits for before it sends tasks */
+            pretraining: string[];
             /** @description tasks per second that all schedulers have processed lately */
             rate: number | null;
             /** @description dead letters */
@@ -2663,9 +2723,13 @@ export interface components {
             snapshot: true;
             spec: components["schemas"]["RunSpec"];
             state: components["schemas"]["RunState"];
+            /** @description schedulers that kept failing, and that the run goes on without */
+            suspended: {
+                [key: string]: components["schemas"]["SuspendedScheduler"];
+            };
             /** @description the newest task that all schedulers have done */
             task: components["schemas"]["LatestTask"] | null;
-            /** @description by every scheduler */
+            /** @description by every scheduler that is not suspended */
             tasks_processed: number;
             tasks_sent: number;
             /**
@@ -2690,11 +2754,15 @@ export interface components {
             latest_results: {
                 [key: string]: components["schemas"]["LatestResult"];
             };
+            /** @description schedulers of the run that learn */
+            learners: number;
             /**
              * @description rows at the end of the ranking that did not fit
              * @default 0
              */
             left_out: number;
+            /** @description learners whose first models the run waits for before it sends tasks */
+            pretraining: string[];
             /** @description tasks per second that all schedulers have processed lately */
             rate: number | null;
             /** @description dead letters */
@@ -2707,9 +2775,13 @@ export interface components {
              */
             snapshot: false;
             state: components["schemas"]["RunState"];
+            /** @description schedulers that kept failing, and that the run goes on without */
+            suspended: {
+                [key: string]: components["schemas"]["SuspendedScheduler"];
+            };
             /** @description the newest task that all schedulers have done */
             task: components["schemas"]["LatestTask"] | null;
-            /** @description by every scheduler */
+            /** @description by every scheduler that is not suspended */
             tasks_processed: number;
             tasks_sent: number;
             /**
@@ -2840,6 +2912,7 @@ export type StoredEvent = components['schemas']['StoredEvent'];
 export type StoredModel = components['schemas']['StoredModel'];
 export type Submission = components['schemas']['Submission'];
 export type SubmittedTask = components['schemas']['SubmittedTask'];
+export type SuspendedScheduler = components['schemas']['SuspendedScheduler'];
 export type Task = components['schemas']['Task'];
 export type TaskDetail = components['schemas']['TaskDetail'];
 export type TaskPage = components['schemas']['TaskPage'];

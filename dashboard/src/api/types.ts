@@ -43,6 +43,7 @@ export type {
   Status,
   StoredEvent,
   StoredModel,
+  SuspendedScheduler,
   TaskDetail,
   TaskPage,
   Timeline,

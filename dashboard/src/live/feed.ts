@@ -2,14 +2,16 @@
 
 import { shallow } from "zustand/shallow";
 import { createStore, type StoreApi } from "zustand/vanilla";
-import type { RunState, ServerMessage, Weights } from "../api/types";
+import type { Notification, RunState, ServerMessage, Weights } from "../api/types";
 import { backoff, type Connection, connectionOf, DEAD_AFTER_MS } from "./connection";
-import { EMPTY, type LiveState, merge } from "./state";
+import { EMPTY, type LiveState, MAX_NOTIFICATIONS, merge, withNotifications } from "./state";
 
 export const UNKNOWN_RUN = 4404;
 /** When there is no such run yet. */
 const UNKNOWN_RUN_RETRY_MS = 4_000;
 const CHECK_MS = 1_000;
+/** Notifications are shown together this often: no rate of events may starve the page. */
+const NOTIFICATION_MS = 250;
 
 /** The state of the connection. */
 export interface Link {
@@ -45,6 +47,8 @@ export class Feed {
   private lastUpdateAt = 0;
   private retry: ReturnType<typeof setTimeout> | undefined;
   private checks: ReturnType<typeof setInterval> | undefined;
+  private newNotifications: Notification[] = [];
+  private notifying: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly openSocket: OpenSocket = (url) => new WebSocket(url),
@@ -120,6 +124,10 @@ export class Feed {
       return;
     }
     this.lastMessageAt = Date.now();
+    if (message.type === "notification") {
+      this.notify(message);
+      return;
+    }
     if (message.type === "simulation_update") this.lastUpdateAt = this.lastMessageAt;
     const before = this.live.getState();
     const after = merge(before, message);
@@ -135,6 +143,19 @@ export class Feed {
     const first = !this.hasSnapshot && message.type === "simulation_update" && message.snapshot;
     this.hasSnapshot ||= first;
     this.updateLink(first ? { epoch: this.link.getState().epoch + 1, unknownRun: false } : {});
+  }
+
+  private notify(message: Notification): void {
+    this.newNotifications.push(message);
+    if (this.newNotifications.length > MAX_NOTIFICATIONS) this.newNotifications.shift();
+    this.notifying ??= setTimeout(() => this.showNotifications(), NOTIFICATION_MS);
+  }
+
+  private showNotifications(): void {
+    const added = this.newNotifications;
+    this.newNotifications = [];
+    this.notifying = undefined;
+    this.live.setState((state) => withNotifications(state, added), true);
   }
 
   private handleLoss(code: number): void {
@@ -160,6 +181,9 @@ export class Feed {
 
   private closeSocket(): void {
     clearTimeout(this.retry);
+    clearTimeout(this.notifying);
+    this.notifying = undefined;
+    this.newNotifications = []; // the next snapshot has them
     const socket = this.socket;
     this.socket = null;
     this.open = false;

@@ -21,9 +21,16 @@ export function useRun(): string | null {
   return useLive((state) => state.run);
 }
 
-/** The schedulers of the run, in the order of its spec. */
-export function useSchedulers(): string[] {
+/** All schedulers of the run, in the order of its spec. */
+export function useAllSchedulers(): string[] {
   return useLive(useShallow((state) => state.spec?.schedulers ?? Object.keys(state.comparison)));
+}
+
+/** The schedulers that are compared: all but suspended ones. */
+export function useSchedulers(): string[] {
+  const names = useAllSchedulers();
+  const suspended = useLive(useShallow((state) => Object.keys(state.suspended)));
+  return useMemo(() => names.filter((name) => !suspended.includes(name)), [names, suspended]);
 }
 
 /** The device types of the run's cluster. */

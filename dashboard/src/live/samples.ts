@@ -41,6 +41,9 @@ export function update(change: Partial<Update> = {}): Update {
     rate: 20,
     tasks_sent: 10,
     tasks_processed: 10,
+    suspended: {},
+    pretraining: [],
+    learners: 0,
     lag: {},
     rejected: 0,
     left_out: 0,
@@ -53,8 +56,9 @@ export function snapshot(change: Partial<Snapshot> = {}): Snapshot {
   return { ...update({ sequence: 1 }), snapshot: true, spec, meters: [], types: [], notifications: [], ...change };
 }
 
-export function notification(at: number, message = `event ${at}`): Notification {
-  return { type: "notification", at, kind: "run", service: "gateway", run: "r1", message };
+export function notification(at: number, message = `event ${at}`, group = message): Notification {
+  const about = { kind: "run", service: "gateway", run: "r1", message };
+  return { type: "notification", at, ...about, level: "info", group, count: 1 };
 }
 
 /** Totals after some tasks: 30 W, and no waiting. */

@@ -21,6 +21,24 @@ describe("a snapshot", () => {
     expect(next.rate).toBe(7);
   });
 
+  it("counts notifications that say the same again", () => {
+    let state = merge(watching, notification(5, "batch 5", "batch #"));
+    state = merge(merge(state, notification(6, "run", "run")), notification(7, "batch 7", "batch #"));
+    expect(state.notifications.map((each) => [each.message, each.count])).toEqual([
+      ["batch 7", 2],
+      ["run", 1],
+    ]);
+  });
+
+  it("drops the rows of a suspended scheduler until it takes part again", () => {
+    const both = merge(watching, snapshot({ comparison: [row("greedy"), row("own")] }));
+    const suspended = { own: { reason: "on fire", batch: 3, at: 5, left_out: false } };
+    const after = merge(both, update({ suspended }));
+    expect(Object.keys(after.comparison)).toEqual(["greedy"]);
+    const again = merge(after, update({ sequence: 3, comparison: [row("own")] }));
+    expect(Object.keys(again.comparison)).toEqual(["greedy", "own"]);
+  });
+
   it("after a reconnect repeats no notification", () => {
     const noted = merge(merge(watching, notification(5)), notification(6));
     const next = merge(noted, snapshot({ notifications: [notification(7), notification(6), notification(5)] }));

@@ -10,6 +10,7 @@ import type {
   SchedulerUtilization,
   ServerMessage,
   Snapshot,
+  SuspendedScheduler,
   Update,
 } from "../api/types";
 
@@ -31,6 +32,12 @@ export interface LiveState {
   rate: number;
   tasksSent: number;
   tasksProcessed: number;
+  /** Schedulers that keep failing, by name: the run goes on without them. */
+  suspended: Record<string, SuspendedScheduler>;
+  /** The learners whose first models the run waits for. */
+  pretraining: string[];
+  /** The number of schedulers that learn. */
+  learners: number;
   lag: Record<string, number>;
   rejected: number;
   notifications: Notification[];
@@ -53,6 +60,9 @@ export const EMPTY: LiveState = {
   rate: 0,
   tasksSent: 0,
   tasksProcessed: 0,
+  suspended: {},
+  pretraining: [],
+  learners: 0,
   lag: {},
   rejected: 0,
   notifications: [],
@@ -68,7 +78,7 @@ export function merge(state: LiveState, message: ServerMessage): LiveState {
       if (state.run !== message.run && state.run !== null && message.run !== null) return state;
       return { ...state, at: message.at, state: message.state ?? state.state, rate: 0 };
     case "notification":
-      return { ...state, notifications: merged(state.notifications, [message]) };
+      return withNotifications(state, [message]);
     case "error":
       return { ...state, problem: message.message };
     default:
@@ -97,8 +107,11 @@ function withUpdate(state: LiveState, update: Update): LiveState {
   return {
     ...state,
     ...fields(update),
-    comparison: update.comparison.length ? { ...state.comparison, ...byName(update.comparison) } : state.comparison,
-    utilization: { ...state.utilization, ...update.utilization.schedulers },
+    comparison: without(
+      update.comparison.length ? { ...state.comparison, ...byName(update.comparison) } : state.comparison,
+      update.suspended,
+    ),
+    utilization: without({ ...state.utilization, ...update.utilization.schedulers }, update.suspended),
     latestResults: update.latest_results,
     gap: state.gap || gap,
   };
@@ -114,6 +127,9 @@ function fields(update: Update | Snapshot) {
     rate: update.rate ?? 0,
     tasksSent: update.tasks_sent,
     tasksProcessed: update.tasks_processed,
+    suspended: update.suspended,
+    pretraining: update.pretraining,
+    learners: update.learners,
     lag: update.lag,
     rejected: update.rejected,
   };
@@ -123,13 +139,25 @@ function byName(rows: ComparisonRow[]): Record<string, ComparisonRow> {
   return Object.fromEntries(rows.map((row) => [row.name, row]));
 }
 
-/** Newest first and without the duplicates that a reconnect brings. */
+export function withNotifications(state: LiveState, added: Notification[]): LiveState {
+  return { ...state, notifications: merged(state.notifications, added) };
+}
+
+/** Newest first. Events that say the same again are one with a count; a reconnect brings some twice. */
 function merged(known: Notification[], added: Notification[]): Notification[] {
-  const seen = new Set<string>();
-  const all = [...added, ...known].sort((left, right) => right.at - left.at);
-  const unique = all.filter((note) => {
-    const key = `${note.at}|${note.kind}|${note.service}|${note.run}|${note.message}`;
-    return seen.has(key) ? false : seen.add(key);
-  });
-  return unique.slice(0, MAX_NOTIFICATIONS);
+  const groups = new Map<string, Notification>();
+  for (const note of [...known, ...added].sort((left, right) => left.at - right.at)) {
+    const before = groups.get(note.group);
+    if (before && before.at === note.at && before.message === note.message) continue;
+    groups.delete(note.group);
+    groups.set(note.group, before ? { ...note, count: note.count + before.count } : note);
+  }
+  return [...groups.values()].reverse().slice(0, MAX_NOTIFICATIONS);
+}
+
+/** A suspended scheduler is compared with nobody. */
+function without<T>(of: Record<string, T>, suspended: Record<string, unknown>): Record<string, T> {
+  const names = Object.keys(of);
+  if (!names.some((name) => name in suspended)) return of;
+  return Object.fromEntries(names.filter((name) => !(name in suspended)).map((name) => [name, of[name] as T]));
 }

@@ -81,6 +81,8 @@ export function Controls() {
 }
 
 function StateText({ state, pending }: { state: RunState | null; pending: Command | null }) {
+  const pretraining = useLive((live) => live.pretraining.length > 0);
+  const shown = pretraining && state === "running" ? "pre-training" : (state ?? "no run");
   return (
     <span
       data-testid="run-state"
@@ -89,7 +91,7 @@ function StateText({ state, pending }: { state: RunState | null; pending: Comman
       aria-live="polite"
       className={`text-[0.8125rem] whitespace-nowrap max-sm:sr-only ${pending ? "text-warn" : "text-muted"}`}
     >
-      {pending ? PENDING[pending] : (state ?? "no run")}
+      {pending ? PENDING[pending] : shown}
     </span>
   );
 }

@@ -1,9 +1,12 @@
+import { TriangleAlert } from "lucide-react";
 import { type ReactNode, useEffect, useMemo } from "react";
+import { useShallow } from "zustand/shallow";
 import { usePolled } from "../api/polling";
 import { useRunPolled } from "../api/runs";
 import type { Errors, Scheduler as SchedulerInfo } from "../api/types";
-import { useLive, useSchedulers } from "../live";
+import { useAllSchedulers, useLive } from "../live";
 import { colourOf, labelOf, ORACLE } from "../schedulers";
+import { SuspendedNotice } from "../shell/SuspendedNotice";
 import { useTheme } from "../theme";
 import { setParameters, useParameter } from "../url";
 import { Correlation } from "../widgets/Correlation";
@@ -22,7 +25,7 @@ import { WorkPerDevice } from "../widgets/WorkPerDevice";
 
 /** One scheduler compared with the Oracle. */
 export default function Scheduler() {
-  const names = useSchedulers();
+  const names = useAllSchedulers();
   const selected = useParameter("scheduler");
   const first = names.find((name) => name !== ORACLE) ?? names[0];
   const name = selected && names.includes(selected) ? selected : null;
@@ -36,6 +39,7 @@ export default function Scheduler() {
   return (
     <>
       <SchedulerTabs names={names} selected={name} />
+      <SuspendedNotice name={name} />
       <SchedulerSummary name={name} />
       <div className="mt-3.5 grid grid-cols-1 gap-3.5 lg:grid-cols-2 xl:grid-cols-3">
         <Cell>
@@ -91,6 +95,7 @@ function Cell({ wide = false, full = false, children }: { wide?: boolean; full?:
 /** One button per scheduler, and the description of the selected one. */
 function SchedulerTabs({ names, selected }: { names: string[]; selected: string }) {
   const theme = useTheme();
+  const suspended = useLive(useShallow((live) => Object.keys(live.suspended)));
   const schedulers = usePolled<SchedulerInfo[]>("/api/schedulers", 30_000).data;
   const description = schedulers?.find((each) => each.name === selected)?.description;
   return (
@@ -113,6 +118,9 @@ function SchedulerTabs({ names, selected }: { names: string[]; selected: string 
                 color: active ? "var(--ink)" : "var(--muted)",
               }}
             >
+              {suspended.includes(name) && (
+                <TriangleAlert aria-label="Suspended" className="-mt-0.5 mr-1.5 inline size-3.5 text-bad" />
+              )}
               {labelOf(name)}
             </button>
           );

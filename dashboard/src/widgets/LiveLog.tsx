@@ -11,13 +11,8 @@ export const liveLog: ArenaWidget = {
   sizes: { wall: [4, 7], wide: [4, 7], medium: [3, 7] },
 };
 
-const TONE: Record<string, string> = {
-  model: "text-accent2",
-  run: "text-accent",
-  rejected: "text-bad",
-  policy_failed: "text-bad",
-  model_refused: "text-bad",
-};
+const TONE: Record<string, string> = { model: "text-accent2", run: "text-accent" };
+const LEVEL_TONE: Record<string, string> = { problem: "text-bad", warning: "text-warn" };
 
 export function LiveLog() {
   const notifications = useLive((live) => live.notifications);
@@ -34,7 +29,7 @@ export function LiveLog() {
     >
       <ol className="text-[0.8125rem]">
         {notifications.slice(0, 40).map((each) => (
-          <Line key={`${each.at}|${each.kind}|${each.service}|${each.run}|${each.message}`} event={each} />
+          <Line key={each.group} event={each} />
         ))}
       </ol>
     </Widget>
@@ -51,12 +46,13 @@ function Line({ event }: { event: Notification }) {
         {clock(event.at)}
       </time>
       <span
-        className={`w-16 shrink-0 truncate text-xs leading-5 ${TONE[event.kind] ?? "text-muted"}`}
+        className={`w-16 shrink-0 truncate text-xs leading-5 ${LEVEL_TONE[event.level] ?? TONE[event.kind] ?? "text-muted"}`}
         title={`${event.kind}, from ${event.service}`}
       >
         {event.kind}
       </span>
-      <span className="min-w-0 break-words">{event.message}</span>
+      <span className="min-w-0 flex-1 break-words">{event.message}</span>
+      {event.count > 1 && <span className="num shrink-0 text-xs leading-5 text-muted">× {event.count}</span>}
     </li>
   );
 }

@@ -49,7 +49,7 @@ def start(
     `hybrid run start --platform dgx`, `hybrid run start --cluster hardware_profile.json`
     """
     # Imported here because numpy and pydantic would slow down `hybrid run list`.
-    from services.cli.runs.completion import wait_for
+    from services.cli.runs.completion import suspended_lines, wait_for
     from services.cli.runs.spec import spec_from
 
     data = spec_from(spec, tasks, pace, seed, preset, cluster, platform)
@@ -63,6 +63,8 @@ def start(
         print_json(run)
     elif wait:
         out.print(race_table(run["schedulers"], f"run {run['run']}", run["bound"]))
+        for line in suspended_lines(run):
+            err.print(line)
     else:
         err.print(f"run [bold]{run['run']}[/] is {coloured(run['state'])}")
         out.print(run["run"])
@@ -122,6 +124,50 @@ def _add_command(action: str, description: str) -> None:
 
 for action, description in ACTIONS.items():
     _add_command(action, description)
+
+
+RunId = Annotated[str, Argument(help="The run's id.")]
+SchedulerName = Annotated[str, Argument(help="The suspended scheduler.")]
+
+
+@app.command()
+def retry(
+    run: RunId,
+    scheduler: SchedulerName,
+    url: Url = None,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Let a suspended scheduler take part in a run again, from where it failed.
+
+    A policy of a file is loaded again, so fix it first.
+
+    Example: `hybrid run retry 1117-101500-ab12 my_policy`
+    """
+    changed = connect(url, data_dir).post(f"/api/runs/{run}/schedulers/{scheduler}/retry")
+    if json:
+        print_json(changed)
+    else:
+        err.print(f"{scheduler} takes part in run [bold]{run}[/] again")
+
+
+@app.command("leave-out")
+def leave_out(
+    run: RunId,
+    scheduler: SchedulerName,
+    url: Url = None,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Finish a run without a suspended scheduler. It cannot be taken back.
+
+    Example: `hybrid run leave-out 1117-101500-ab12 my_policy`
+    """
+    changed = connect(url, data_dir).post(f"/api/runs/{run}/schedulers/{scheduler}/leave-out")
+    if json:
+        print_json(changed)
+    else:
+        err.print(f"{scheduler} is left out of run [bold]{run}[/]")
 
 
 @app.command()

@@ -1,16 +1,47 @@
-"""Wait until a run is complete, with a progress bar."""
+"""What keeps a run from its end, and waiting for that, with a progress bar."""
 
 from __future__ import annotations
 
 import time
 from typing import Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
-from services.cli.output import fail, progress
+from services.cli.output import err, fail, progress
 from shared.runtime.gateway_client import GatewayClient, Pause, retry_while_unavailable
 
 POLL_SECONDS = 0.2
+
+
+STORED = "results stored"
+
+
+def pretraining_line(status: dict[str, Any]) -> str | None:
+    """What a run that has sent no task yet waits for."""
+    if not status["pretraining"]:
+        return None
+    ready = status["learners"] - len(status["pretraining"])
+    names = ", ".join(status["pretraining"])
+    return f"pre-training the learners, {ready} of {status['learners']} ready: {names}"
+
+
+def suspended_lines(run: dict[str, Any]) -> list[str]:
+    """A line for each scheduler of a run (or its status) that keeps failing."""
+    lines = []
+    for name, each in run["suspended"].items():
+        where = "" if each["batch"] is None else f" on batch {each['batch']}"
+        outcome = "was left out" if each["left_out"] else "is suspended"
+        lines.append(
+            f"[red]{escape(name)} {outcome} in run {run['run']}: it kept failing{where}: "
+            f"{escape(each['reason'])}[/]"
+        )
+        if not each["left_out"] and run["state"] in ("running", "paused"):
+            lines[-1] += (
+                f"\n  fix it, then `hybrid run retry {run['run']} {name}`; "
+                f"or `hybrid run leave-out {run['run']} {name}`"
+            )
+    return lines
 
 
 def wait_for(
@@ -18,14 +49,25 @@ def wait_for(
 ) -> dict[str, Any]:
     """The run, once every scheduler has a stored result for every task. An arena that does not
     answer may be restarting, so the request is repeated."""
-    columns = "results stored", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with progress(*columns, quiet=quiet) as bar:
-        task = bar.add_task("", total=tasks)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    told: set[str] = set()
+    with progress(*columns, TimeRemainingColumn(), quiet=quiet) as bar:
+        task = bar.add_task(STORED, total=tasks)
         while True:
             status = retry_while_unavailable(lambda: gateway.get("/api/status", run=run), pause)
-            bar.update(task, completed=min(status["tasks_processed"], tasks))
+            waiting = pretraining_line(status)
+            done = min(status["tasks_processed"], tasks)
+            bar.update(task, completed=done, description=waiting or STORED)
+            lines = suspended_lines(status)
+            if waiting and not err.is_terminal:
+                lines.append(waiting)  # a terminal has it beside the bar
+            for line in [] if quiet else [line for line in lines if line not in told]:
+                told.add(line)
+                err.print(line)
             if status["state"] == "completed":
                 return dict(retry_while_unavailable(lambda: gateway.get(f"/api/runs/{run}"), pause))
             if status["state"] == "stopped":
                 fail(f"run {run} was stopped")
+            if status["suspended"] and not status["competing"]:
+                fail(f"every scheduler of run {run} is suspended: it cannot be completed")
             pause(POLL_SECONDS)

@@ -49,6 +49,8 @@ def summarise(arena: Arena, run: dict[str, Any]) -> dict[str, Any]:
     learning = _learning(store, name, tasks)
     store.close()
     for scheduler in run["spec"]["schedulers"]:
+        if scheduler in run["suspended"]:
+            continue
         count = counts.get(scheduler, {"results": 0, "tasks": 0})
         if not count["results"] == count["tasks"] == tasks:
             raise ArenaError(f"{scheduler} has {count['results']} results of {tasks} tasks")
@@ -58,6 +60,7 @@ def summarise(arena: Arena, run: dict[str, Any]) -> dict[str, Any]:
         "seconds": round(seconds, 3),
         "tasks_per_s": round(tasks / seconds, 1),
         "bound": run["bound"],
+        "suspended": run["suspended"],
         "schedulers": {
             scheduler: {
                 **standing,

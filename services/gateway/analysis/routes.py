@@ -77,13 +77,15 @@ def make_router(
         if weights.total <= 0:
             raise SpecError(["turnaround, time, energy, cost: one weight must be above 0"])
         record = await control.run_book.get(run)
-        return await cached(("ranking", run, weights), _ranking, record, weights, bounds)
+        return await cached(
+            ("ranking", run, weights, record.competing), _ranking, record, weights, bounds
+        )
 
     @router.get("/api/runs/{run}/progress")
     async def progress(run: RunPath, points: Annotated[int, Query(ge=2, le=500)] = 120) -> Progress:
         """Totals over the run so far, at evenly spaced batches, oldest first."""
         record = await control.run_book.get(run)
-        return await cached(("progress", run, points), _progress, record, points)
+        return await cached(("progress", run, points, record.competing), _progress, record, points)
 
     @router.get("/api/runs/{run}/utilization")
     async def device_utilization(
@@ -133,7 +135,9 @@ def make_router(
         """How many tasks of each scheduler had arrived and not finished, at evenly spaced moments
         of simulated time."""
         record = await control.run_book.get(run)
-        return await cached(("queues", run, seconds, points), _queues, record, seconds, points)
+        return await cached(
+            ("queues", run, seconds, points, record.competing), _queues, record, seconds, points
+        )
 
     @router.get("/api/runs/{run}/errors")
     async def errors(
@@ -145,7 +149,7 @@ def make_router(
         """How far the times that schedulers expected were from the real ones, by device type, in
         stretches of tasks from the beginning of the run to its end."""
         record = await control.run_book.get(run)
-        names = record.spec.schedulers if scheduler is None else (competing(record, scheduler),)
+        names = record.competing if scheduler is None else (competing(record, scheduler),)
         return await cached(("errors", run, names), _errors, record, names)
 
     @router.get("/api/runs/{run}/analysis")
@@ -158,7 +162,7 @@ def make_router(
         """Figures over the newest tasks that every scheduler has a result for."""
         record = await control.run_book.get(run)
         name = _scheduler(record, scheduler)
-        key = ("analysis", run, name, window, wins_by)
+        key = ("analysis", run, name, window, wins_by, record.competing)
         return await cached(key, _analysis, record, name, window, wins_by)
 
     return router
@@ -167,13 +171,13 @@ def make_router(
 def _scheduler(record: RunRecord, scheduler: str | None) -> str:
     if scheduler is not None:
         return competing(record, scheduler)
-    names = record.spec.schedulers
+    names = record.competing or record.spec.schedulers
     return ORACLE if ORACLE in names else names[0]
 
 
 def _ranking(store: Store, record: RunRecord, weights: Weights, bounds: ClusterBounds) -> Ranking:
     bound = bounds.of(record)
-    rows = standings(store, record.run, record.spec.schedulers)
+    rows = standings(store, record.run, record.competing)
     averages = {name: Averages.of(standing) for name, standing in rows.items() if standing.tasks}
     ranking = [
         Ranked(**dict(rows[place.name].over(bound)), **asdict(place))
@@ -183,7 +187,7 @@ def _ranking(store: Store, record: RunRecord, weights: Weights, bounds: ClusterB
 
 
 def _progress(store: Store, record: RunRecord, points: int) -> Progress:
-    series = queries.progress(store, record.run, record.spec.schedulers, points)
+    series = queries.progress(store, record.run, record.competing, points)
     tracks = {
         name: Track(**{field: [row[field] for row in rows] for field in Track.model_fields})
         for name, rows in series.items()
@@ -226,7 +230,7 @@ def _timeline(
 
 
 def _queues(store: Store, record: RunRecord, seconds: float | None, points: int) -> Queues:
-    tracks = queue_tracks(store, record.run, record.spec.schedulers, seconds, points)
+    tracks = queue_tracks(store, record.run, record.competing, seconds, points)
     return Queues(run=record.run, schedulers=tracks)
 
 
@@ -236,7 +240,7 @@ def _errors(store: Store, record: RunRecord, names: Sequence[str]) -> Errors:
 
 
 def _analysis(store: Store, record: RunRecord, name: str, tasks: int, wins_by: Contest) -> Analysis:
-    names = record.spec.schedulers
+    names = record.competing
     first, last = queries.common_tasks(store, record.run, names, tasks)
     features = queries.features(store, record.run, first, last)
     results = queries.results(store, record.run, names, first, last)

@@ -12,8 +12,8 @@ from services.gateway.health.traffic import BusTraffic
 from services.gateway.http.access import Access
 from services.gateway.http.response_cache import ResponseCache
 from services.gateway.runs.control import RunControl
-from services.gateway.runs.detail import RunDetails
-from services.gateway.runs.schemas import RunQuery
+from services.gateway.runs.detail import RunDetails, pretraining
+from services.gateway.runs.schemas import RunQuery, suspended_schedulers
 from shared.bus.client import TRANSIENT_ERRORS
 from shared.bus.service import Service
 from shared.errors import ArenaError
@@ -55,10 +55,10 @@ def make_router(
         }
         if record is None:
             return Status(**traffic_fields)
-        key = ("progress", record.run, record.state)
+        key = ("progress", record.run, record.state, record.competing)
         tasks_sent, standings = await cache.get(key, lambda: details.progress(record))
         processed = [
-            standings[name].results if name in standings else 0 for name in record.spec.schedulers
+            standings[name].results if name in standings else 0 for name in record.competing
         ]
         return Status(
             **traffic_fields,
@@ -68,6 +68,10 @@ def make_router(
             state=record.state,
             tasks_sent=tasks_sent,
             schedulers=standings,
+            suspended=suspended_schedulers(record),
+            competing=list(record.competing),
+            pretraining=await pretraining(service.bus, record, tasks_sent),
+            learners=len(record.learning_schedulers),
         )
 
     @router.get("/api/config")
@@ -116,7 +120,7 @@ async def _health(service: Service, store: Store) -> Health:
 
 def _needed(active: list[RunRecord]) -> set[tuple[str, str]]:
     """Services, and schedulers by name."""
-    schedulers = {name for record in active for name in record.spec.schedulers}
+    schedulers = {name for record in active for name in record.competing}
     learning = any(record.learning_schedulers for record in active)
     required = {*REQUIRED, *(["trainer"] if learning else [])}
     return {(name, "") for name in required} | {("scheduler", name) for name in schedulers}

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from services.gateway.runs.schemas import SchedulerStanding
+from services.gateway.runs.schemas import SchedulerStanding, SuspendedScheduler
 from shared.messages.events import ServiceReport
 from shared.messages.runs import RunState
 
@@ -29,12 +29,22 @@ class Status(BaseModel):
 
     is_running: bool = False
     tasks_processed: int = Field(
-        default=0, description="tasks that every scheduler has a stored result for"
+        default=0,
+        description="tasks that every scheduler but suspended ones has a stored result for",
     )
     run: str | None = None
     state: RunState | None = None
     tasks_sent: int = 0
     schedulers: dict[str, SchedulerStanding] = {}
+    suspended: dict[str, SuspendedScheduler] = Field(
+        default={}, description="schedulers that kept failing, and that the run goes on without"
+    )
+    competing: list[str] = Field(default=[], description="the schedulers that are compared")
+    pretraining: list[str] = Field(
+        default=[],
+        description="learners whose first models the run waits for before it sends tasks",
+    )
+    learners: int = Field(default=0, description="schedulers of the run that learn")
     lag: dict[str, int] = Field(
         default={}, description="messages that each consumer has not processed yet"
     )

@@ -18,7 +18,8 @@ EVENTS = """
     FROM events
     WHERE {older}
       AND (empty({runs:Array(String)}) OR run IN {runs:Array(String)})
-      AND ({kind:String} = '' OR kind = {kind:String})
+      AND (empty({kinds:Array(String)}) OR kind IN {kinds:Array(String)})
+      AND ({text:String} = '' OR positionCaseInsensitiveUTF8(message, {text:String}) > 0)
     ORDER BY events.at DESC, sequence DESC
     LIMIT 1 BY events.at, sequence
     LIMIT {limit:UInt32}
@@ -45,15 +46,22 @@ TRAINING_DATA = """
 def events(
     store: Store,
     run: str | None,
-    kind: str | None,
+    kinds: Sequence[str] | None,
     limit: int,
     before: int | None,
     *,
+    text: str = "",
     of_no_run: bool = False,
 ) -> list[dict[str, Any]]:
     """Newest first; `of_no_run` adds the events that belong to no run."""
     runs = [] if run is None else [run, ""] if of_no_run else [run]
-    parameters = {"runs": runs, "kind": kind or "", "limit": limit, "before": before or 0}
+    parameters = {
+        "runs": runs,
+        "kinds": list(kinds or ()),
+        "limit": limit,
+        "before": before or 0,
+        "text": text,
+    }
     sql = EVENTS.replace("{older}", OLDER_EVENTS if before else "true")
     rows = store.query(sql, parameters)
     for row in rows:

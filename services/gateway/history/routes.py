@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
@@ -22,6 +23,7 @@ from services.gateway.runs.schemas import RunQuery
 from services.gateway.tasks.device_names import device_names
 from services.gateway.tasks.queries import page
 from shared.bus.service import Service
+from shared.messages.events import Level, kinds_from
 from shared.store.client import Store
 
 
@@ -38,11 +40,15 @@ def make_router(service: Service, store: Store, control: RunControl, access: Acc
         before: Annotated[
             int | None, Query(ge=1, le=2**63 - 1, description="a sequence: only older events")
         ] = None,
+        level: Annotated[Level, Query(description="this one or a worse one")] = "info",
+        text: Annotated[str, Query(description="part of the message", max_length=200)] = "",
     ) -> EventPage:
         """What happened in the arena, newest first."""
-        rows = await asyncio.to_thread(queries.events, store, run, kind, limit, before)
+        kinds = kinds_from(level) if kind is None else [kind]
+        read = partial(queries.events, store, run, kinds, limit, before, text=text)
+        rows = await asyncio.to_thread(read)
         next_before = rows[-1]["sequence"] if len(rows) == limit else None
-        return EventPage(events=[StoredEvent(**row) for row in rows], next_before=next_before)
+        return EventPage(events=[StoredEvent.of(row) for row in rows], next_before=next_before)
 
     @router.get("/api/full_history")
     async def full_history(
@@ -63,7 +69,7 @@ def make_router(service: Service, store: Store, control: RunControl, access: Acc
         record = await control.resolve_if_any(run)
         if record is None:
             return []
-        names = record.spec.schedulers
+        names = record.competing
         rows, _ = await asyncio.to_thread(page, store, record.run, names, names, None, limit, None)
         platform = record.spec.platform
         return [

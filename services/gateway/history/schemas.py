@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from services.gateway.http.row_models import model_of
 from services.gateway.tasks.schemas import ResultRow
 from shared.messages.columns import pydantic_fields
+from shared.messages.events import Level, group_of, level_of
 from shared.store.schema import TABLES
 
 
@@ -31,6 +32,13 @@ class StoredEvent(BaseModel):
     run: str
     message: str
     data: dict[str, Any]
+    level: Level
+    group: str = Field(description="the same for events that say the same again")
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> StoredEvent:
+        about = {name: row[name] for name in ("kind", "service", "run", "message")}
+        return cls(**row, level=level_of(row["kind"]), group=group_of(**about))
 
 
 class EventPage(BaseModel):

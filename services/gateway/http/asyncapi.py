@@ -19,7 +19,7 @@ from shared.messages.columns import DECISION, RESULT, TASK, pydantic_fields
 from shared.messages.events import Event, ServiceReport
 from shared.messages.formats import FORMATS
 from shared.messages.models import Manifest, Rollback
-from shared.messages.runs import RunRecord
+from shared.messages.runs import RunRecord, SuspensionRequest
 
 PARAMETER = re.compile(r"\{(\w+)\}")
 DESCRIPTION = (
@@ -51,6 +51,11 @@ CHANNELS: dict[str, tuple[str, Any, str]] = {
     "roll_call": (subjects.ROLL_CALL, None, "gateway, simulators to all services"),
     "present": (f"{subjects.PRESENT}.{{asker}}.{{call}}", ServiceReport, "replies to a roll call"),
     "rollback": (subjects.ROLLBACK, Rollback, "gateway to trainer (request)"),
+    "suspend": (
+        subjects.SUSPEND,
+        SuspensionRequest,
+        "schedulers, trainer to generator (request)",
+    ),
 }
 
 

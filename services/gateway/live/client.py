@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from services.gateway.analysis.ranking import DEFAULT_WEIGHTS, Weights
 from services.gateway.live.schemas import WeightsMessage
 
-# Eight seconds of updates; a client that is further behind is disconnected.
-QUEUED_MESSAGES = 16
+# Four seconds of updates with many events; a client that is further behind is disconnected.
+QUEUED_MESSAGES = 40
 LONGEST_MESSAGE = 1000
 
 

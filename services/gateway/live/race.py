@@ -74,7 +74,8 @@ def read_results(body: bytes, subject: str) -> ResultBatch:
 class Race:
     def __init__(self, spec: RunSpec) -> None:
         self._spec = spec
-        self.competitors: dict[str, Competitor] = {}
+        self.suspended: frozenset[str] = frozenset()  # compared with nobody
+        self._taken: dict[str, Competitor] = {}
         self._common: tuple[LatestTask, dict[str, LatestResult]] | None = None
         self.meters = spec.platform.meters
         self._devices = np.array([meter.devices for meter in self.meters])
@@ -83,10 +84,10 @@ class Race:
         """Advance a scheduler; False if this batch is not new."""
         if batch.scheduler not in self._spec.schedulers:
             return False
-        competitor = self.competitors.get(batch.scheduler)
+        competitor = self._taken.get(batch.scheduler)
         if competitor is None:
             competitor = Competitor(batch.standing, batch.batch)
-            self.competitors[batch.scheduler] = competitor
+            self._taken[batch.scheduler] = competitor
         elif batch.batch <= competitor.batch:
             return False
         competitor.standing, competitor.batch = batch.standing, batch.batch
@@ -100,7 +101,7 @@ class Race:
 
     def add_past(self, scheduler: str, sample: Sample) -> None:
         """A sample from before this feed was opened."""
-        self.competitors[scheduler].samples.appendleft(sample)
+        self._taken[scheduler].samples.appendleft(sample)
 
     def _used(self, competitor: Competitor) -> dict[str, float]:
         """The share of its time that each meter's devices worked."""
@@ -111,13 +112,20 @@ class Race:
         return dict(zip((meter.name for meter in self.meters), used.tolist(), strict=True))
 
     @property
+    def competitors(self) -> dict[str, Competitor]:
+        """Of the schedulers that have results and are not suspended."""
+        return {name: it for name, it in self._taken.items() if name not in self.suspended}
+
+    @property
     def names(self) -> list[str]:
         """The schedulers that have results, in the order of the spec."""
-        return [name for name in self._spec.schedulers if name in self.competitors]
+        competitors = self.competitors
+        return [name for name in self._spec.schedulers if name in competitors]
 
     @property
     def missing(self) -> list[str]:
-        return [name for name in self._spec.schedulers if name not in self.competitors]
+        known = self.competitors.keys() | self.suspended
+        return [name for name in self._spec.schedulers if name not in known]
 
     @property
     def tasks_processed(self) -> int:
@@ -129,7 +137,7 @@ class Race:
     @property
     def most_tasks(self) -> int:
         """By the fastest scheduler."""
-        return max((each.standing.tasks for each in self.competitors.values()), default=0)
+        return max((each.standing.tasks for each in self._taken.values()), default=0)
 
     def comparison(self, weights: Weights) -> list[ComparisonRow]:
         """A row per scheduler that has results, best first."""

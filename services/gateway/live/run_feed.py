@@ -20,6 +20,7 @@ from nats.aio.subscription import Subscription
 from services.gateway.analysis.ranking import Weights
 from services.gateway.health.traffic import Traffic
 from services.gateway.live.client import Client
+from services.gateway.live.pending_events import PendingEvents
 from services.gateway.live.race import Race, read_results
 from services.gateway.live.schemas import (
     ComparisonRow,
@@ -31,7 +32,8 @@ from services.gateway.live.schemas import (
 from services.gateway.live.size_limit import fit, notification, summary
 from services.gateway.live.sources import FeedSources
 from services.gateway.live.utilization import ByMeter, UtilizationAverages
-from services.gateway.runs.schemas import DeviceType, Meter
+from services.gateway.runs.detail import pretraining
+from services.gateway.runs.schemas import DeviceType, Meter, suspended_schedulers
 from shared.bus.client import RESUME_FROM, TRANSIENT_ERRORS
 from shared.errors import ArenaError, NotFound, Unreadable
 from shared.messages import subjects
@@ -46,6 +48,8 @@ HEARTBEAT_SECONDS = 2.0
 CATCH_UP_SECONDS = 5.0
 RATE_UPDATES = 10
 KEPT_NOTIFICATIONS = 20
+SUSPENDED_CHARACTERS = 4000  # of the reasons of all suspended schedulers together
+MOST_NOTIFICATIONS = 4  # with each update
 
 log = logger()
 
@@ -59,11 +63,14 @@ class RunFeed:
         self._record = record
         self._sources = sources
         self._race = Race(record.spec)
+        self._race.suspended = frozenset(record.suspended)
+        self._pretraining: list[str] = []
         self._averages = UtilizationAverages(self._race.meters)
         self._traffic = Traffic()
         self._sequence = 0
         self._tasks_sent = 0
         self._notifications: deque[Event] = deque(maxlen=KEPT_NOTIFICATIONS)
+        self._pending_events = PendingEvents()
         self._processed: deque[tuple[float, int]] = deque(maxlen=RATE_UPDATES)
         self._changed = False
         self._header: RunHeader | None = None
@@ -104,7 +111,7 @@ class RunFeed:
         """Read the last message of every scheduler that is behind the task stream."""
         behind = [
             name
-            for name in self._record.spec.schedulers
+            for name in self._record.competing
             if name in self._race.missing
             or self._race.competitors[name].standing.tasks < max(self._tasks_sent, 1)
         ]
@@ -141,7 +148,9 @@ class RunFeed:
 
     async def _poll(self) -> None:
         self._record = await self._sources.record(self.run)
+        self._race.suspended = frozenset(self._record.suspended)
         self._tasks_sent = await self._sources.tasks_sent(self._record, self._race)
+        self._pretraining = await pretraining(self._sources.bus, self._record, self._tasks_sent)
         self._traffic = await self._sources.traffic.read()
         task = self._race.task_to_load()
         if task is not None:
@@ -164,13 +173,20 @@ class RunFeed:
         self.idle_since = time.monotonic()
 
     def notify(self, event: Event) -> None:
-        self._notifications.append(event)
-        self._snapshots.clear()
-        self._offer(notification(event), self.clients)
+        """To be sent with the next update: no rate of events may drown the clients."""
+        self._pending_events.add(event)
+
+    def _send_notifications(self) -> None:
+        for event, count in self._pending_events.take(MOST_NOTIFICATIONS):
+            # Of a group the newest one is kept, or one that repeats would push out all others.
+            others = [each for each in self._notifications if each.group != event.group]
+            self._notifications = deque([*others, event], maxlen=KEPT_NOTIFICATIONS)
+            self._offer(notification(event, count), self.clients)
 
     def _send_changes(self) -> None:
         """An update with what has changed, or a heartbeat."""
         self._snapshots.clear()
+        self._send_notifications()
         self._processed.append((time.monotonic(), self._race.tasks_processed))
         header = self._make_header()
         if self._changed or header != self._header:
@@ -245,6 +261,9 @@ class RunFeed:
             tasks_processed=self._race.tasks_processed,
             lag={consumer: messages for consumer, messages in lag.items() if messages},
             rejected=sum(self._traffic.dead_letters.values()),
+            suspended=suspended_schedulers(self._record, SUSPENDED_CHARACTERS),
+            pretraining=self._pretraining,
+            learners=len(self._record.learning_schedulers),
         )
 
     def _rate(self) -> float:

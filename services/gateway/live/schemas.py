@@ -16,9 +16,10 @@ from pydantic import (
 )
 
 from services.gateway.http.row_models import model_of
-from services.gateway.runs.schemas import DeviceType, Meter, SchedulerStanding
+from services.gateway.runs.schemas import DeviceType, Meter, SchedulerStanding, SuspendedScheduler
 from shared.domain.spec import RunSpec
 from shared.messages.columns import DECISION, RESULT, pydantic_fields
+from shared.messages.events import Level
 from shared.messages.runs import RunState
 
 DIGITS = 6  # significant ones: the figures are for people, and a message must stay small
@@ -136,6 +137,9 @@ class NotificationSummary(Message):
     service: str
     run: str = Field(description="empty: it belongs to no run")
     message: str
+    level: Level
+    group: str = Field(description="the same for events that say the same again")
+    count: int = Field(1, description="so many of its group at once, of which this is the newest")
 
 
 class Notification(NotificationSummary):
@@ -149,7 +153,14 @@ class RunHeader(Message):
     state: RunState
     rate: Figure = Field(description="tasks per second that all schedulers have processed lately")
     tasks_sent: int
-    tasks_processed: int = Field(description="by every scheduler")
+    tasks_processed: int = Field(description="by every scheduler that is not suspended")
+    suspended: dict[str, SuspendedScheduler] = Field(
+        description="schedulers that kept failing, and that the run goes on without"
+    )
+    pretraining: list[str] = Field(
+        description="learners whose first models the run waits for before it sends tasks"
+    )
+    learners: int = Field(description="schedulers of the run that learn")
     lag: dict[str, int] = Field(description="unprocessed messages of each consumer that has any")
     rejected: int = Field(description="dead letters")
 

@@ -19,7 +19,7 @@ from services.gateway.live.schemas import (
     Snapshot,
     Update,
 )
-from shared.messages.events import Event
+from shared.messages.events import Event, level_of
 
 MOST_BYTES = 20_000
 SUMMARY_CHARACTERS = 300
@@ -67,12 +67,18 @@ def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
-def summary(event: Event) -> NotificationSummary:
+def summary(event: Event, count: int = 1) -> NotificationSummary:
     """An event as a snapshot has it."""
-    return NotificationSummary(**{**dict(event), "message": event.message[:SUMMARY_CHARACTERS]})
+    shortened = {"message": event.message[:SUMMARY_CHARACTERS]}
+    return NotificationSummary(**{**_fields(event, count), **shortened})
 
 
-def notification(event: Event) -> str:
-    complete = Notification(**dict(event))
+def notification(event: Event, count: int = 1) -> str:
+    complete = Notification(**_fields(event, count), data=event.data)
     text = complete.model_dump_json()
     return text if _size(text) < MOST_BYTES else complete.model_dump_json(exclude={"data"})
+
+
+def _fields(event: Event, count: int) -> dict[str, Any]:
+    about = {name: getattr(event, name) for name in ("at", "kind", "service", "run", "message")}
+    return {**about, "level": level_of(event.kind), "group": event.group, "count": count}

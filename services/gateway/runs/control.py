@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from services.gateway.runs.schemas import SpecCheck
+from shared.bus import suspension
 from shared.bus.run_book import RunBook
 from shared.bus.service import Service
 from shared.domain.learning_spec import Objective
@@ -83,6 +84,12 @@ class RunControl:
         weights = ", ".join(f"{name} {weight:g}" for name, weight in objective)
         await self._publish_event(record, f"run {run}: its learners now minimise {weights}")
         return record
+
+    async def retry(self, run: str, scheduler: str) -> RunRecord:
+        return await suspension.retry(self._bus, self.run_book, run, scheduler)
+
+    async def leave_out(self, run: str, scheduler: str) -> RunRecord:
+        return await suspension.leave_out(self._bus, self.run_book, run, scheduler)
 
     async def resolve(self, run: str | None, *, active: bool = False) -> RunRecord:
         """The run with this id; without an id the newest active run, else the newest."""

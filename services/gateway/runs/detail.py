@@ -7,8 +7,16 @@ import threading
 from collections import OrderedDict
 
 from services.gateway.runs import queries
-from services.gateway.runs.schemas import DeviceType, Meter, Run, RunDetail, SchedulerStanding
+from services.gateway.runs.schemas import (
+    DeviceType,
+    Meter,
+    Run,
+    RunDetail,
+    SchedulerStanding,
+    suspended_schedulers,
+)
 from shared.bus.client import Bus
+from shared.bus.model_registry import models_missing
 from shared.bus.task_stream import load_position
 from shared.domain.cluster_bound import arrival_bound
 from shared.messages.runs import RunRecord, RunState
@@ -65,9 +73,9 @@ class RunDetails:
         )
 
     async def progress(self, record: RunRecord) -> tuple[int, dict[str, SchedulerStanding]]:
-        """Tasks sent, and the standings."""
+        """Tasks sent, and the standings of the schedulers that compete."""
         standings = await asyncio.to_thread(
-            queries.standings, self._store, record.run, record.spec.schedulers
+            queries.standings, self._store, record.run, record.competing
         )
         sent = max((standing.results for standing in standings.values()), default=0)
         if record.active:
@@ -75,10 +83,22 @@ class RunDetails:
         return sent, standings
 
 
+async def pretraining(bus: Bus, record: RunRecord, tasks_sent: int) -> list[str]:
+    """The learners whose first models a run waits for before it sends its first task."""
+    if record.state != RunState.RUNNING or tasks_sent:
+        return []
+    return await models_missing(bus, record)
+
+
 def summary(record: RunRecord) -> Run:
     return Run(
-        **dict(record),
+        run=record.run,
         name=record.spec.name,
+        state=record.state,
+        created_at=record.created_at,
+        updated_at=record.updated_at,
+        spec=record.spec,
         lockstep=record.spec.lockstep,
         learning_schedulers=record.learning_schedulers,
+        suspended=suspended_schedulers(record),
     )

@@ -20,6 +20,7 @@ from services.gateway.runs.schemas import (
     RunPath,
     RunQuery,
     Scheduler,
+    SchedulerPath,
     SpecCheck,
 )
 from shared.bus.client import Bus
@@ -102,6 +103,17 @@ def make_router(
         """Let the learners of an active run minimise something else from now on. Not in lockstep,
         where results follow from the spec."""
         return summary(await control.set_objective(run, objective))
+
+    @guarded.post("/api/runs/{run}/schedulers/{scheduler}/retry")
+    async def retry(run: RunPath, scheduler: SchedulerPath) -> Run:
+        """Let a suspended scheduler take part again, from the first batch that it has not decided.
+        A policy of a file is loaded again."""
+        return summary(await control.retry(run, scheduler))
+
+    @guarded.post("/api/runs/{run}/schedulers/{scheduler}/leave-out")
+    async def leave_out(run: RunPath, scheduler: SchedulerPath) -> Run:
+        """Finish a run without a suspended scheduler. It cannot be taken back."""
+        return summary(await control.leave_out(run, scheduler))
 
     @router.get("/api/schedulers")
     async def schedulers() -> list[Scheduler]:

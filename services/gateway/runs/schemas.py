@@ -8,12 +8,13 @@ from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from shared.domain.spec import RunSpec
-from shared.messages.runs import RunState
+from shared.messages.runs import RunRecord, RunState
 from shared.messages.standing import Standing
 
 RunQuery = Annotated[
     str | None, Query(description="a run's id; none: the newest active run", max_length=64)
 ]
+SchedulerPath = Annotated[str, Path(description="a scheduler's name", max_length=32)]
 RunPath = Annotated[str, Path(description="a run's id", examples=["1116-081502-6a1f"])]
 
 
@@ -97,6 +98,15 @@ class DeviceType(BaseModel):
     count: int
 
 
+class SuspendedScheduler(BaseModel):
+    """A scheduler that keeps failing in a run, which goes on without it."""
+
+    reason: str
+    batch: int | None = Field(description="that it failed on; none: before it decided one")
+    at: float
+    left_out: bool = Field(description="for good; else it can be retried while the run is active")
+
+
 class Run(BaseModel):
     run: str
     name: str
@@ -109,6 +119,9 @@ class Run(BaseModel):
         "repeated; the objective of such a run cannot be changed"
     )
     learning_schedulers: list[str] = Field(description="those of its schedulers that learn")
+    suspended: dict[str, SuspendedScheduler] = Field(
+        description="by name: schedulers that kept failing, and that the run goes on without"
+    )
 
 
 class RunDetail(Run):
@@ -120,6 +133,19 @@ class RunDetail(Run):
     meters: list[Meter] = Field(description="what `busy` of a scheduler has a number for each")
     types: list[DeviceType] = Field(description="the device types of the cluster")
     schedulers: dict[str, SchedulerStanding]
+
+
+def suspended_schedulers(
+    record: RunRecord, characters: int | None = None
+) -> dict[str, SuspendedScheduler]:
+    """By name; with a limit to the characters of all reasons together."""
+    most = None if characters is None else characters // max(len(record.suspended), 1)
+    return {
+        name: SuspendedScheduler(
+            reason=each.reason[:most], batch=each.batch, at=each.at, left_out=each.left_out
+        )
+        for name, each in record.suspended.items()
+    }
 
 
 class SpecCheck(BaseModel):

@@ -144,7 +144,7 @@ class BulkSubmission:
         patience = self._service.settings.pretrain_patience.total_seconds()
         if position.sequence or time.time() > record.created_at + patience:
             return False
-        return await models_missing(self._service.bus, record)
+        return bool(await models_missing(self._service.bus, record))
 
 
 def _checked(tasks: Tasks, spec: RunSpec) -> Tasks:

@@ -107,7 +107,7 @@ def make_router(service: Service, store: Store, control: RunControl, access: Acc
         or none, although `next_before` says that there are older tasks.
         """
         record = await control.run_book.get(run)
-        names = list(record.spec.schedulers)
+        names = list(record.competing)
         chosen = names if scheduler is None else [competing(record, scheduler)]
         rows, end = await asyncio.to_thread(
             queries.page, store, run, chosen, names, before, limit, status

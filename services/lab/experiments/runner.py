@@ -165,6 +165,8 @@ class Runner:
             self._report(replaced(progress, note=why_stalled(status) if stalled else ""))
             if status["state"] == "stopped":
                 raise ExperimentError(f"run {run} was stopped by another client")
+            for name, suspension in (status.get("suspended") or {}).items():
+                raise ExperimentError(f"run {run}: {name} keeps failing: {suspension['reason']}")
             if status["state"] == "completed":
                 return dict(self._retried(lambda: self._gateway.get(f"/api/runs/{run}")))
             self._pause()

@@ -12,6 +12,7 @@ from services.lab.reports.formatting import listed, number, p_value, with_interv
 from services.lab.reports.results import Results, VariantResults
 from services.lab.reports.statistics import ENOUGH_SEEDS, IDENTICAL, NOT_DISTINGUISHED
 from services.lab.reports.study import Study
+from shared.domain.schedulers import AGENT
 
 CHARGED = "A failed task is charged its time on the slowest device type that can run it."
 
@@ -23,6 +24,7 @@ def summarize(study: Study, results: Results) -> list[str]:
     return [
         *_seeds(len(study.seeds)),
         *_best(results),
+        *_trained_for(study),
         *_breakdown(study, results),
         *_failures(results),
         *_claims(results),
@@ -50,6 +52,22 @@ def _best(results: Results) -> list[str]:
     return [
         f"Least {COLUMNS[results.ranked_by].name.lower()}: {leaders}{margin}.",
         f"By the means alone, least {'. Least '.join(also)}.",
+    ]
+
+
+def _trained_for(study: Study) -> list[str]:
+    """Learners that minimise something else than what they are ranked by."""
+    weights = {
+        study.experiment.run_spec(variant, study.seeds[0]).learning.energy_weight
+        for variant in study.variants
+        if variant in study.experiment.variants and AGENT in study.schedulers(variant)
+    }
+    if not any(weights) or study.ranked_by == "total_energy":
+        return []
+    span = f"{min(weights):g} to {max(weights):g}" if len(weights) > 1 else f"{max(weights):g}"
+    return [
+        f"{AGENT} is trained for time and energy (energy_weight {span}), not for "
+        f"{COLUMNS[study.ranked_by].name.lower()} alone: judge its energy as well."
     ]
 
 

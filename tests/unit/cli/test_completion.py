@@ -28,8 +28,12 @@ class Restarted(GatewayClient):
         return answer
 
 
-def status(state: str) -> dict[str, Any]:
-    return {"state": state, "tasks_processed": 7}
+SUSPENDED = {"reason": "PolicyError('got 1.7')", "batch": 3, "at": 0.0, "left_out": False}
+
+
+def status(state: str, **change: Any) -> dict[str, Any]:
+    waiting = {"pretraining": [], "learners": 0, "suspended": {}, "competing": ["greedy"]}
+    return {"run": "r1", "state": state, "tasks_processed": 7, **waiting, **change}
 
 
 def test_a_gateway_that_is_away_for_a_while_does_not_end_the_wait() -> None:
@@ -48,4 +52,22 @@ def test_a_run_that_does_not_exist_or_was_stopped_ends_the_wait() -> None:
     with Restarted(Refused("no run r1", 404)) as gateway, pytest.raises(Refused):
         wait_for(gateway, "r1", 9, quiet=True)
     with Restarted(status("stopped")) as gateway, pytest.raises(typer.Exit):
+        wait_for(gateway, "r1", 9, quiet=True)
+
+
+def test_it_says_what_a_run_waits_for(capsys: pytest.CaptureFixture[str]) -> None:
+    training = status("running", pretraining=["predictive"], learners=3)
+    failing = status("running", suspended={"own": SUSPENDED})
+    answers = [training, training, failing, failing, status("completed"), {"run": "r1"}]
+    with Restarted(*answers) as gateway:
+        wait_for(gateway, "r1", 9, quiet=False, pause=lambda _: None)
+    told = capsys.readouterr().err
+    assert told.count("pre-training the learners, 2 of 3 ready: predictive") == 1
+    assert told.count("own is suspended in run r1: it kept failing on batch 3") == 1
+    assert "hybrid run retry r1 own" in told
+
+
+def test_a_run_of_which_every_scheduler_is_suspended_ends_the_wait() -> None:
+    answer = status("running", suspended={"own": SUSPENDED}, competing=[])
+    with Restarted(answer) as gateway, pytest.raises(typer.Exit):
         wait_for(gateway, "r1", 9, quiet=True)

@@ -111,6 +111,9 @@ def test_a_notification_leaves_out_data_that_is_too_large() -> None:
         "service": "s",
         "run": "r",
         "message": "m",
+        "level": "info",
+        "group": "run|s|r|m",
+        "count": 1,
         "data": {"a": 1},
     }
     large = Event(kind="run", service="s", message="ö" * 2000, data={"a": "x" * 50_000})

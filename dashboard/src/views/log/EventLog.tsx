@@ -1,45 +1,54 @@
 import { useMutation } from "@tanstack/react-query";
 import { ArrowUp, Pause, Play } from "lucide-react";
-import { type ReactNode, type UIEvent, useMemo, useRef, useState } from "react";
+import { memo, type ReactNode, type UIEvent, useEffect, useMemo, useRef, useState } from "react";
 import { toastFailure } from "../../api/polling";
 import { runLabel, useRuns } from "../../api/runs";
-import type { StoredEvent } from "../../api/types";
 import { clock, dateTime } from "../../format";
 import { Badge, Button, type Choice, Link, Select, type Tone, Widget } from "../../ui";
 import { setParameters, useParameter } from "../../url";
 import { useSelectedRun } from "../selectedRun";
-import { choices, filterEvents } from "./events";
-import { useEvents } from "./useEvents";
+import { choices, type EventGroup, groupEvents } from "./events";
+import { PAGE, useEvents } from "./useEvents";
 
 /** The known kinds; others appear in the filter once they are loaded. */
-const KINDS = ["run", "model", "model_refused", "policy_failed", "rejected", "service"];
+const KINDS = [
+  "run",
+  "model",
+  "model_refused",
+  "policy_failed",
+  "learner_failed",
+  "suspended",
+  "retried",
+  "left_out",
+  "rejected",
+  "service",
+];
 
-const TONE: Record<string, Tone> = {
-  run: "accent",
-  model: "accent2",
-  service: "neutral",
-  rejected: "bad",
-  policy_failed: "bad",
-  model_refused: "warn",
-};
+const TONE: Record<string, Tone> = { run: "accent", model: "accent2" };
+const LEVEL_TONE: Record<string, Tone> = { problem: "bad", warning: "warn" };
+
+const LEVELS: Choice[] = [
+  { value: "", label: "All levels" },
+  { value: "warning", label: "Warnings and problems" },
+  { value: "problem", label: "Problems" },
+];
+
+const SEARCH_MS = 300;
 
 export function EventLog() {
+  const box = useRef<HTMLDivElement>(null);
   const scope = useParameter("events");
   const kind = useParameter("kind");
+  const level = useParameter("level");
+  const service = useParameter("service") ?? "";
   const selected = useSelectedRun();
   const run = scope === "run" ? selected : scope;
-  // The key: with another filter, the list starts at the top again.
-  return <List key={`${run}|${kind}`} run={run} kind={kind} />;
-}
-
-function List({ run, kind }: { run: string | null; kind: string | null }) {
-  const box = useRef<HTMLDivElement>(null);
   const [paused, setPaused] = useState(false);
   const [scrolled, setScrolled] = useState(false);
   const [text, setText] = useState("");
-  const service = useParameter("service") ?? "";
-  const { source, shown, hidden, older } = useEvents(run, kind, paused || scrolled);
-  const matches = useMemo(() => filterEvents(shown, { service, text }), [shown, service, text]);
+  const search = useDelayed(text.trim(), SEARCH_MS);
+  const { source, shown, hidden, older } = useEvents({ run, kind, level, text: search }, paused || scrolled);
+  const groups = useMemo(() => groupEvents(shown, service), [shown, service]);
   const services = choices(
     shown.map((event) => event.service),
     service,
@@ -51,11 +60,12 @@ function List({ run, kind }: { run: string | null; kind: string | null }) {
     box.current?.scrollTo(0, 0);
   };
   const onScroll = (event: UIEvent<HTMLElement>) => setScrolled(event.currentTarget.scrollTop > 24);
+  const filtered = Boolean(kind || level || search || shown.length);
   return (
     <Widget
       id="events"
       title="Events"
-      caption="Newest first. Red events are problems."
+      caption="Newest first; events that repeat are one line. Red ones are problems."
       source={source}
       actions={
         <Button
@@ -82,17 +92,27 @@ function List({ run, kind }: { run: string | null; kind: string | null }) {
             onScroll={onScroll}
           >
             <ol>
-              {matches.map((event) => (
-                <Entry key={event.sequence} event={event} />
+              {groups.map((group) => (
+                <Entry key={group.key} group={group} count={group.count} sequence={group.newest.sequence} />
               ))}
             </ol>
-            {matches.length === 0 && <NoEvents any={shown.length > 0} />}
+            {groups.length === 0 && !source.stale && <NoEvents any={filtered} />}
             {older && <LoadOlder load={older} />}
           </div>
         </div>
       </div>
     </Widget>
   );
+}
+
+/** A value that has not changed for a while. */
+function useDelayed(value: string, delay: number): string {
+  const [delayed, setDelayed] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setDelayed(value), delay);
+    return () => clearTimeout(timer);
+  }, [value, delay]);
+  return delayed;
 }
 
 function Filters(props: {
@@ -123,6 +143,12 @@ function Filters(props: {
         onChoose={(value) => setParameters({ events: value })}
       />
       <Select
+        label="Level"
+        value={useParameter("level") ?? ""}
+        choices={LEVELS}
+        onChoose={(value) => setParameters({ level: value })}
+      />
+      <Select
         label="Kind"
         value={kind ?? ""}
         choices={[{ value: "", label: "All kinds" }, ...kinds.map(toChoice)]}
@@ -150,7 +176,11 @@ function toChoice(value: string): Choice {
   return { value, label: value.replaceAll("_", " ") };
 }
 
-function Entry({ event }: { event: StoredEvent }) {
+/** Drawn again only when its group has grown. */
+const Entry = memo(EntryLine, (before, after) => before.sequence === after.sequence && before.count === after.count);
+
+function EntryLine({ group }: { group: EventGroup; count: number; sequence: number }) {
+  const event = group.newest;
   const line = (
     <>
       <time
@@ -160,21 +190,27 @@ function Entry({ event }: { event: StoredEvent }) {
       >
         {clock(event.at)}
       </time>
-      <Badge tone={TONE[event.kind] ?? "neutral"}>{event.kind.replaceAll("_", " ")}</Badge>
+      <Badge tone={LEVEL_TONE[event.level] ?? TONE[event.kind] ?? "neutral"}>{event.kind.replaceAll("_", " ")}</Badge>
       <span className="shrink-0 text-xs text-muted">{event.service}</span>
       <span className="min-w-0 flex-1 basis-64 break-words">{event.message}</span>
+      {group.count > 1 && (
+        <span data-testid="event-count" className="num text-xs text-muted" title={`Since ${dateTime(group.since)}`}>
+          × {group.count}
+        </span>
+      )}
       {event.run && <span className="font-mono text-[0.6875rem] text-faint max-sm:hidden">{event.run}</span>}
     </>
   );
   const shape = "flex flex-wrap items-baseline gap-x-3 gap-y-0.5 px-2 py-1.5 text-[0.8125rem]";
+  const more = group.count > 1 || Object.keys(event.data).length > 0;
   return (
     <li
       data-testid="event"
       data-kind={event.kind}
       className="border-b border-line [contain-intrinsic-size:auto_2.1rem] [content-visibility:auto] hover:bg-sunken"
     >
-      {Object.keys(event.data).length > 0 ? (
-        <Details line={<summary className={`${shape} cursor-pointer list-none`}>{line}</summary>} event={event} />
+      {more ? (
+        <Details line={<summary className={`${shape} cursor-pointer list-none`}>{line}</summary>} group={group} />
       ) : (
         <div className={shape}>{line}</div>
       )}
@@ -182,20 +218,39 @@ function Entry({ event }: { event: StoredEvent }) {
   );
 }
 
-function Details({ line, event }: { line: ReactNode; event: StoredEvent }) {
+function Details({ line, group }: { line: ReactNode; group: EventGroup }) {
+  const { newest, members, count } = group;
+  const [open, setOpen] = useState(false);
   return (
-    <details>
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       {line}
-      <div className="px-2 pb-2">
-        {event.run && (
-          <Link view="history" change={{ run: event.run }} className="text-xs text-accent hover:underline">
-            run {event.run}
-          </Link>
-        )}
-        <pre className="mt-1 max-h-64 overflow-auto rounded-lg bg-sunken p-2 font-mono text-xs break-words whitespace-pre-wrap text-muted">
-          {JSON.stringify(event.data, null, 2)}
-        </pre>
-      </div>
+      {open && (
+        <div className="px-2 pb-2">
+          {newest.run && (
+            <Link view="history" change={{ run: newest.run }} className="text-xs text-accent hover:underline">
+              run {newest.run}
+            </Link>
+          )}
+          {count > 1 && (
+            <ol className="mt-1 max-h-64 overflow-auto text-xs text-muted">
+              {members.map((event) => (
+                <li key={event.sequence} className="flex gap-3 py-0.5">
+                  <time className="num shrink-0 text-faint" dateTime={new Date(event.at * 1000).toISOString()}>
+                    {clock(event.at)}
+                  </time>
+                  <span className="min-w-0 break-words">{event.message}</span>
+                </li>
+              ))}
+              {count > members.length && <li className="py-0.5">and {count - members.length} before</li>}
+            </ol>
+          )}
+          {Object.keys(newest.data).length > 0 && (
+            <pre className="mt-1 max-h-64 overflow-auto rounded-lg bg-sunken p-2 font-mono text-xs break-words whitespace-pre-wrap text-muted">
+              {JSON.stringify(newest.data, null, 2)}
+            </pre>
+          )}
+        </div>
+      )}
     </details>
   );
 }
@@ -208,7 +263,7 @@ function ShowNew({ count, onShow }: { count: number; onShow: () => void }) {
       onClick={onShow}
     >
       <ArrowUp aria-hidden className="size-3.5" />
-      {count} new
+      {count} new{count >= PAGE ? " or more" : ""}
     </button>
   );
 }

@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { StoredEvent } from "../../api/types";
-import { choices, filterEvents, mergeEvents } from "./events";
+import { choices, groupEvents, mergeEvents } from "./events";
 
-function event(sequence: number, service = "trainer", message = `event ${sequence}`): StoredEvent {
-  return { sequence, at: sequence, kind: "model", service, run: "r1", message, data: {} };
+function event(sequence: number, service = "trainer", group = `event ${sequence}`): StoredEvent {
+  const message = `event ${sequence}`;
+  return { sequence, at: sequence, kind: "model", service, run: "r1", message, data: {}, level: "info", group };
 }
 
 describe("pages of events", () => {
@@ -19,16 +20,20 @@ describe("pages of events", () => {
   });
 });
 
-describe("a filter", () => {
-  const events = [event(1, "trainer", "Forest shipped"), event(2, "gateway", "Run started")];
-
-  it("matches service and text, ignoring case", () => {
-    expect(filterEvents(events, { service: "gateway", text: "" })).toEqual([events[1]]);
-    expect(filterEvents(events, { service: "", text: "FOREST" })).toEqual([events[0]]);
-    expect(filterEvents(events, { service: "gateway", text: "forest" })).toEqual([]);
-    expect(filterEvents(events, { service: "", text: "" })).toEqual(events);
+describe("groups of events", () => {
+  it("are one line with a count, where the newest of them is", () => {
+    const events = [event(5, "trainer", "forest"), event(4, "gateway"), event(3, "trainer", "forest")];
+    const groups = groupEvents(events);
+    expect(groups.map((one) => [one.newest.sequence, one.count, one.since])).toEqual([
+      [5, 2, 3],
+      [4, 1, 4],
+    ]);
+    expect(groups[0]?.members.map((one) => one.sequence)).toEqual([5, 3]);
+    expect(groupEvents(events, "gateway").map((one) => one.newest.sequence)).toEqual([4]);
   });
+});
 
+describe("a filter", () => {
   it("offers the loaded values and the selected one", () => {
     expect(choices(["trainer", "gateway", "trainer"], "simulator")).toEqual(["gateway", "simulator", "trainer"]);
     expect(choices([], "")).toEqual([]);

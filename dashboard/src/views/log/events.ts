@@ -3,10 +3,17 @@ import type { StoredEvent } from "../../api/types";
 
 export const MAX_EVENTS = 2000;
 
-export interface EventFilter {
-  service: string;
-  text: string;
+/** Events that say the same again, of which the newest is shown. */
+export interface EventGroup {
+  key: string;
+  newest: StoredEvent;
+  /** Newest first, at most MAX_MEMBERS. */
+  members: StoredEvent[];
+  count: number;
+  since: number;
 }
+
+export const MAX_MEMBERS = 20;
 
 /** An event of `added` replaces the known one; the oldest are dropped beyond the limit. */
 export function mergeEvents(
@@ -20,13 +27,21 @@ export function mergeEvents(
   return [...bySequence.values()].sort((left, right) => right.sequence - left.sequence).slice(0, limit);
 }
 
-export function filterEvents(events: readonly StoredEvent[], filter: EventFilter): StoredEvent[] {
-  const text = filter.text.trim().toLowerCase();
-  return events.filter(
-    (event) =>
-      (!filter.service || event.service === filter.service) &&
-      (!text || `${event.message} ${event.kind} ${event.run ?? ""}`.toLowerCase().includes(text)),
-  );
+/** One line for events that say the same again, in the order of the newest of each. */
+export function groupEvents(events: readonly StoredEvent[], service = ""): EventGroup[] {
+  const groups = new Map<string, EventGroup>();
+  for (const event of events) {
+    if (service && event.service !== service) continue;
+    const group = groups.get(event.group);
+    if (group) {
+      group.count += 1;
+      group.since = event.at;
+      if (group.members.length < MAX_MEMBERS) group.members.push(event);
+    } else {
+      groups.set(event.group, { key: event.group, newest: event, members: [event], count: 1, since: event.at });
+    }
+  }
+  return [...groups.values()];
 }
 
 /** The choices of a filter: the loaded values, and the selected one. */

@@ -6,7 +6,8 @@ import type { EventPage, StoredEvent } from "../../api/types";
 import { useLive } from "../../live";
 import { mergeEvents } from "./events";
 
-const PAGE = 100;
+export const PAGE = 100;
+const NONE: StoredEvent[] = [];
 
 export interface Events {
   source: Polled<EventPage>;
@@ -16,28 +17,56 @@ export interface Events {
   older: (() => Promise<void>) | null;
 }
 
-export function useEvents(run: string | null, kind: string | null, paused: boolean): Events {
-  const query = { run, kind, limit: PAGE };
-  const source = usePolled<EventPage>(path("/api/events", query), 3_000);
-  const [shown, setShown] = useState<StoredEvent[]>([]);
-  const [before, setBefore] = useState<number | null | undefined>(undefined);
+export interface EventQuery {
+  run: string | null;
+  kind: string | null;
+  level: string | null;
+  text: string;
+}
+
+/** What is loaded of one filter. */
+interface Loaded {
+  address: string;
+  shown: StoredEvent[];
+  /** Undefined before the first page. */
+  before: number | null | undefined;
+}
+
+export function useEvents(filter: EventQuery, paused: boolean): Events {
+  const query = { ...filter, limit: PAGE };
+  const address = path("/api/events", query);
+  const source = usePolled<EventPage>(address, 3_000);
+  const [loaded, setLoaded] = useState<Loaded>({ address, shown: [], before: undefined });
   useRefetchOnNotification(source);
 
-  const page = source.data;
+  const current = loaded.address === address;
+  const shown = current ? loaded.shown : NONE;
+  const held = paused && shown.length > 0;
+  // While a new filter's first page is on its way, the page is still that of the old filter.
+  const page = source.stale && shown.length === 0 ? null : source.data;
   useEffect(() => {
-    if (!page || (paused && shown.length > 0)) return;
-    setShown((known) => mergeEvents(known, page.events));
-    setBefore((known) => (known === undefined ? page.next_before : known));
-  }, [page, paused, shown.length]);
+    if (!page || held) return;
+    setLoaded((known) => {
+      const same = known.address === address && known.before !== undefined;
+      return {
+        address,
+        shown: mergeEvents(same ? known.shown : [], page.events),
+        before: same ? known.before : page.next_before,
+      };
+    });
+  }, [page, held, address]);
 
   const newest = shown[0]?.sequence ?? 0;
   const hidden = page && shown.length ? page.events.filter((event) => event.sequence > newest).length : 0;
   const older = async () => {
-    const next = await get<EventPage>(path("/api/events", { ...query, before }));
-    setShown((known) => mergeEvents(known, next.events));
-    setBefore(next.next_before);
+    const next = await get<EventPage>(path("/api/events", { ...query, before: loaded.before }));
+    setLoaded((known) => ({
+      ...known,
+      shown: mergeEvents(known.shown, next.events),
+      before: next.next_before,
+    }));
   };
-  return { source, shown, hidden, older: before ? older : null };
+  return { source, shown, hidden, older: current && loaded.before ? older : null };
 }
 
 /** Fetches a new event earlier than the next poll. */
@@ -47,6 +76,6 @@ function useRefetchOnNotification({ refetch }: Polled<EventPage>): void {
   useEffect(() => {
     // The event is stored a moment after its notification.
     const timer = setTimeout(refetch, 600);
-    return () => clearTimeout(timer);
+    return () => clearTimeout(timer); // while many arrive, the poll is often enough
   }, [newest, refetch]);
 }

@@ -1,0 +1,28 @@
+"""Events between two updates of a live feed: however many there are, a client gets a few messages.
+
+Events that say the same again are one message with a count. What does not fit now is sent later;
+beyond that the oldest groups are dropped, which the store still has.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from shared.messages.events import Event
+
+KEPT_GROUPS = 100
+
+
+class PendingEvents:
+    def __init__(self) -> None:
+        self._groups: OrderedDict[str, tuple[Event, int]] = OrderedDict()
+
+    def add(self, event: Event) -> None:
+        _, count = self._groups.pop(event.group, (event, 0))
+        self._groups[event.group] = event, count + 1
+        if len(self._groups) > KEPT_GROUPS:
+            self._groups.popitem(last=False)
+
+    def take(self, most: int) -> list[tuple[Event, int]]:
+        """The oldest groups, each with its newest event and the number of its events."""
+        return [self._groups.popitem(last=False)[1] for _ in range(min(most, len(self._groups)))]
