@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 
@@ -17,8 +18,13 @@ from shared.store.client import Store
 
 
 def make(settings: Settings) -> Service:
-    service = Service("trainer", settings)
-    trainer = Trainer(service, Store(settings))
+    service, store = Service("trainer", settings), Store(settings)
+    trainer = Trainer(service, store)
+
+    async def check_clickhouse() -> str | None:
+        return await asyncio.to_thread(store.ping)
+
+    service.checks["clickhouse"] = check_clickhouse
     service.background.append(trainer.start)
     service.closing.append(trainer.close)
 

@@ -21,17 +21,21 @@ STOP_SECONDS = 20
 NOWHERE = "127.0.0.1:1"
 
 
-@pytest.mark.parametrize("service", ["recorder", "gateway"])
-async def test_a_service_that_waits_for_nats_stops_at_once(service: str, tmp_path: Path) -> None:
-    log = tmp_path / "log"
+def start_without_nats(service: str, log: Path) -> subprocess.Popen[bytes]:
     with log.open("wb") as output:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-m", f"services.{service}"],
             cwd=ROOT,
             env={"HYBRID_NATS_URL": f"nats://{NOWHERE}", "HYBRID_HTTP_PORT": "0"},
             stdout=output,
             stderr=output,
         )
+
+
+@pytest.mark.parametrize("service", ["recorder", "gateway"])
+async def test_a_service_that_waits_for_nats_stops_at_once(service: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    process = start_without_nats(service, log)
     try:
         await eventually(lambda: "NATS" in log.read_text(), f"{service} waits")
         process.send_signal(signal.SIGTERM)

@@ -12,7 +12,7 @@ import sys
 import termios
 from pathlib import Path
 
-COMMAND = (sys.executable, "-m", "services.cli")
+COMMAND = (sys.executable, "-m", "services.cli.program")
 ROOT = Path(__file__).parents[3]
 
 
