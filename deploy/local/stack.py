@@ -28,6 +28,7 @@ from deploy.local.plugins import check_plugins
 from deploy.local.processes import Child
 from deploy.local.version_file import check_version
 from shared.domain.schedulers import BUILT_IN, check_scheduler_name
+from shared.runtime.extras import require
 from shared.runtime.settings import Settings
 from shared.runtime.tls import client_context
 
@@ -59,6 +60,7 @@ class Stack:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._settings = Settings()
+        require("chdb", "torch")
         self._plugins = [each for each in plan.schedulers if each not in BUILT_IN]
         check_plugins(self._plugins)
         self.children: list[Child] = []

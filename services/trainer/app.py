@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 
 from pydantic import ValidationError
 
@@ -13,6 +14,7 @@ from shared.bus.service import Service
 from shared.errors import ArenaError
 from shared.messages import subjects
 from shared.messages.models import Rollback
+from shared.runtime.extras import NotInstalled, require
 from shared.runtime.settings import Settings
 from shared.store.client import Store
 
@@ -40,6 +42,10 @@ def make(settings: Settings) -> Service:
 
 
 def main() -> None:
+    try:
+        require("torch")
+    except NotInstalled as error:
+        sys.exit(str(error))
     settings = Settings()
     os.nice(settings.trainer_nice)
     make(settings).run()

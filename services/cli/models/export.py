@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from shared.domain.schedulers import FOREST
 from shared.errors import ArenaError, ModelRefused
+from shared.runtime.extras import require
 
 TRAINING = "training."  # tensors that only the learner needs
 
@@ -53,6 +54,7 @@ def write(name: str, body: bytes, file: Path, model_format: str = "safetensors")
     elif expected == ".onnx":
         content.write(body)
     else:
+        require("torch")
         import torch
 
         torch.save(state_dict(body), content)

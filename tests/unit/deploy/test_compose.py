@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from deploy.local.arena import CLICKHOUSE_USER
 from deploy.kubernetes.workloads import WORKLOADS
+from deploy.local.arena import CLICKHOUSE_USER
 from deploy.nats.__main__ import files
 from deploy.nats.permissions import USERS, password_variable
 from shared.domain.schedulers import BUILT_IN
