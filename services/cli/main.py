@@ -5,20 +5,13 @@ A command's module is imported when the command runs, so that `hybrid --help` st
 
 from __future__ import annotations
 
-import signal
+from importlib import import_module
+from typing import Annotated, Any
 
-# Until typer handles Ctrl-C, it must end the process without a traceback.
-_python_handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
+import typer
+from typer.core import TyperCommand, TyperGroup
 
-from importlib import import_module  # noqa: E402
-from typing import Any  # noqa: E402
-
-import typer  # noqa: E402
-from typer.core import TyperCommand, TyperGroup  # noqa: E402
-
-from shared.errors import ArenaError  # noqa: E402
-
-signal.signal(signal.SIGINT, _python_handler)
+from shared.errors import ArenaError
 
 COMMANDS = {  # with their lines in `hybrid --help`
     "up": "Start the arena: NATS, ClickHouse and every service, each as a process of its own.",
@@ -73,11 +66,20 @@ def load(name: str) -> Any:
 app = typer.Typer(cls=LazyGroup, no_args_is_help=True, rich_markup_mode="markdown")
 
 
+def print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"hybrid {version('hybrid-ml-scheduler')}")
+        raise typer.Exit
+
+
 @app.callback()
-def hybrid() -> None:
+def hybrid(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=print_version, help="Print the version."),
+    ] = False,
+) -> None:
     """An arena for CPU/GPU schedulers: one stream of tasks, many competitors, every decision
     priced in time, energy and money."""
-
-
-if __name__ == "__main__":
-    app()

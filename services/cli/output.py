@@ -6,21 +6,19 @@ import json
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
-from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markup import escape
-from rich.table import Column, Table
 
+from services.cli.tables import FittedTable, Heading, OutputConsole, right, table
 from shared.domain.schedulers import REFERENCES
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+out = OutputConsole(highlight=False)
+err = OutputConsole(stderr=True, highlight=False)
 
 RANKED_BY = "by mean turnaround (wait and execution)"
 REFERENCE = "ref: a reference, which does not compete"
@@ -37,7 +35,6 @@ LEFT_OUT_FIRST = (
     "p95 s",
     "wait s",
 )
-WIDEST = 1000
 
 STATE_COLOURS = {"running": "green", "paused": "yellow", "stopped": "red", "completed": "cyan"}
 
@@ -52,48 +49,31 @@ def fail(message: str, code: int = 1) -> NoReturn:
     raise typer.Exit(code)
 
 
-def table(headings: Iterable[str | Column], rows: Iterable[Iterable[str]], **style: Any) -> Table:
-    made = Table(*headings, title_justify="left", **style)
-    for row in rows:
-        made.add_row(*row)
-    return made
+def print_fields(fields: Iterable[tuple[str, str]]) -> None:
+    """A name and its value a line; long values are left to the terminal, so they can be copied."""
+    pairs = list(fields)
+    width = max((len(name) for name, _ in pairs), default=0)
+    for name, value in pairs:
+        out.print(f"[dim]{escape(name):<{width}}[/]  {escape(value)}", soft_wrap=True)
 
 
-def right(*headings: str) -> list[str | Column]:
-    return [Column(heading, justify="right") for heading in headings]
-
-
-def batch_table(rows: list[dict[str, Any]], columns: Iterable[str]) -> Table:
-    cells = ([cell(row[column], 5) for column in columns] for row in rows)
-    return table(columns, cells, box=None, header_style="dim")
+def batch_table(rows: list[dict[str, Any]], columns: Iterable[str]) -> FittedTable:
+    headings = list(columns)
+    cells = ([cell(row[column], 5) for column in headings] for row in rows)
+    return table(headings, cells, box=None)
 
 
 def cell(value: object, digits: int) -> str:
-    return f"{value:.{digits}g}" if isinstance(value, float) else escape(str(value))
+    """A value of a table: a float has its significant digits on a terminal, all of them in a
+    pipe."""
+    if isinstance(value, float) and out.is_terminal:
+        return number(value, digits)
+    return escape(str(value))
 
 
-@dataclass(frozen=True, slots=True)
-class RaceTable:
-    """A table that leaves out columns, the least important first, where it does not fit."""
-
-    rows: list[dict[str, str]]  # by heading
-    style: dict[str, Any]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        headings = list(self.rows[0]) if self.rows else ["scheduler"]
-        for heading in (None, *LEFT_OUT_FIRST):
-            headings = [each for each in headings if each != heading]
-            made = self._table(headings)
-            if made.__rich_measure__(console, options.update(width=WIDEST)).maximum <= (
-                options.max_width
-            ):
-                break
-        yield made
-
-    def _table(self, headings: list[str]) -> Table:
-        columns = [headings[0], *right(*headings[1:])]
-        cells = ([row[heading] for heading in headings] for row in self.rows)
-        return table(columns, cells, **self.style)
+def number(value: float, digits: int) -> str:
+    """To significant digits, but never without a digit before the point."""
+    return f"{value:,.{digits}g}" if abs(value) < 10**digits else f"{value:,.0f}"
 
 
 # Execution times of tasks that take longer are shown in seconds.
@@ -102,7 +82,7 @@ LONG_TASK_S = 100
 
 def race_table(
     standings: dict[str, Any], title: str | None = None, bound: float | None = None
-) -> RaceTable:
+) -> FittedTable:
     """The schedulers by mean turnaround. Times, energy and cost are means per task, but for the
     95th percentile of the turnaround and the makespan. With the bound of the run, each makespan is
     also shown as a multiple of it; idle energy is shown where devices have idle power."""
@@ -136,8 +116,15 @@ def race_table(
         notes.append(REFERENCE)
     if any(result["failed"] for result in standings.values()):
         notes.append(CHARGED)
-    style = {"title": title, "caption": "; ".join(notes), "caption_justify": "left"}
-    return RaceTable([row(*item) for item in shortest_first], style)
+    rows = [row(*item) for item in shortest_first]
+    first, *figures = rows[0] if rows else ["scheduler"]
+    return table(
+        [Heading(first), *right(*figures)],
+        (each.values() for each in rows),
+        title=title,
+        caption="; ".join(notes),
+        left_out_first=LEFT_OUT_FIRST,
+    )
 
 
 def progress(*columns: str | ProgressColumn, quiet: bool, transient: bool = False) -> Progress:

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 from rich.markup import escape
 from rich.progress import BarColumn, TimeElapsedColumn
-from rich.table import Table
 from typer import Option
 
 from services.cli.options import Json
-from services.cli.output import err, out, print_json, progress, right, table
+from services.cli.output import err, out, print_json, progress
+from services.cli.tables import FittedTable, right, table
 from services.lab.atomic_write import replace_text
 from services.lab.experiments.declaration import merged
 from services.lab.platforms.hardware_profile import import_profile
@@ -110,7 +110,7 @@ def show_calibration(profile: Profile, spec: dict[str, Any] | None = None) -> No
         err.print(f"[yellow]warning:[/] {escape(warning)}", soft_wrap=True)
 
 
-def _table(profile: Profile) -> Table:
+def _table(profile: Profile) -> FittedTable:
     machine = profile.machine
     title = f"{machine.cpu}, {machine.threads} threads, {machine.blas}"
     if profile.gpu is not None:

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Column
 from typer import Argument, Option
 
 from services.cli.client import connect
 from services.cli.options import DataDir, Json, Url
-from services.cli.output import ago, batch_table, err, out, print_json, right, table
+from services.cli.output import ago, batch_table, err, out, print_fields, print_json
+from services.cli.tables import prose, right, table
 from shared.errors import SpecError
 from shared.runtime.gateway_client import GatewayClient, Refused, retry_when_rate_limited
 
@@ -49,8 +49,10 @@ def list_letters(
     elif not letters:
         err.print("no dead letters" if service is subject is None else "no dead letters match")
     else:
-        headings = [*right("number"), "when", "rejected by", "subject", "reason", *right("bytes")]
-        out.print(table(headings, map(_row, letters)))
+        names = "when", "rejected by", "subject", prose("reason")
+        headings = [*right("number"), *names, *right("bytes")]
+        left_out_first = "bytes", "when", "rejected by", "reason"
+        out.print(table(headings, map(_row, letters), left_out_first=left_out_first))
 
 
 def _row(letter: Any) -> Iterator[str]:
@@ -79,11 +81,7 @@ def show(
     names = "subject", "stream", "origin", "service", "reason", "size"
     fields = {name: str(letter[name]) for name in names}
     fields |= {"rejected": ago(letter["at"]), "replay": letter["replay_obstacle"] or "possible"}
-    cells = [(name, escape(value)) for name, value in fields.items()]
-    described = table(("", Column(overflow="fold")), cells, show_header=False, box=None)
-    for name, value in letter["headers"].items():
-        described.add_row(escape(name), escape(value), style="dim")
-    out.print(described)
+    print_fields([*fields.items(), *letter["headers"].items()])
     if letter["kind"] == "batch":
         out.print(f"\nbatch of {letter['count']} rows:", style="bold")
         out.print(escape(letter["envelope"]), style="dim", soft_wrap=True)

@@ -10,8 +10,9 @@ from typer import Argument, Option
 
 from services.cli.client import local_arena
 from services.cli.options import DataDir, Json
-from services.cli.output import cell, fail, out, table
+from services.cli.output import cell, fail, out
 from services.cli.settings import settings
+from services.cli.tables import table
 from shared.runtime.tls import client_context
 
 

@@ -10,8 +10,9 @@ from rich.markup import escape
 
 from services.cli.client import connect
 from services.cli.options import DataDir, Json, Run, Url
-from services.cli.output import coloured, out, print_json, race_table, right, table
+from services.cli.output import coloured, out, print_json, race_table
 from services.cli.runs.completion import pretraining_line, suspended_lines
+from services.cli.tables import right, table
 
 
 def status(run: Run = None, url: Url = None, data_dir: DataDir = None, json: Json = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -97,10 +98,19 @@ def _add_middleware(app: FastAPI, settings: Settings, service: Service, access: 
     app.add_middleware(live.Transports)
 
 
-def warn_if_open(settings: Settings) -> None:
-    """Also in a container, which cannot know where its port is published."""
-    local = settings.http_host == "localhost" or settings.http_host.startswith(("127.", "::1"))
-    if not local and not settings.gateway_token.get_secret_value():
+def check_openness(settings: Settings) -> None:
+    """Refuses to serve a network without a token; warns where it cannot know who reaches it, such
+    as in a container whose published address nobody named."""
+    if settings.gateway_token.get_secret_value():
+        return
+    published = settings.gateway_published
+    if published and not _is_local(published) and not settings.gateway_allow_open:
+        sys.exit(
+            f"HYBRID_PUBLISH={published} lets everybody on the network change runs: run "
+            "deploy/make-env, which adds a HYBRID_GATEWAY_TOKEN to .env, or, to allow it, set "
+            "HYBRID_GATEWAY_ALLOW_OPEN=true"
+        )
+    if not _is_local(settings.http_host) and not (published and _is_local(published)):
         log.warning(
             "anyone who can reach the gateway may change runs: set HYBRID_GATEWAY_TOKEN unless "
             "only this machine can",
@@ -108,8 +118,12 @@ def warn_if_open(settings: Settings) -> None:
         )
 
 
+def _is_local(address: str) -> bool:
+    return address.startswith(("localhost", "127.", "::1", "[::1]"))
+
+
 def main() -> None:
     settings = Settings()
     service, app = make(settings)
-    warn_if_open(settings)
+    check_openness(settings)
     service.run(app, **server.OPTIONS, forwarded_allow_ips=settings.gateway_trusted_proxies)

@@ -34,12 +34,13 @@ SOURCES = {
 log = logger()
 
 
-async def migrate(store: Store) -> None:
+async def migrate(store: Store, service: Service) -> None:
     while True:
         try:
             await asyncio.to_thread(store.migrate)
             return
         except StoreUnavailable as error:
+            service.note_problem("clickhouse", str(error))
             log.warning("waiting for ClickHouse", error=str(error))
             await asyncio.sleep(1)
 
@@ -56,7 +57,7 @@ def make(settings: Settings) -> Service:
     async def prepare() -> None:
         for stream, consumer in consumers.items():
             await service.bus.ensure_consumer(stream, consumer)
-        await migrate(store)
+        await migrate(store, service)
 
     async def check_clickhouse() -> str | None:
         return await asyncio.to_thread(store.ping)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import sys
 
 from pydantic import ValidationError
 
@@ -12,13 +14,19 @@ from shared.bus.service import Service
 from shared.errors import ArenaError
 from shared.messages import subjects
 from shared.messages.models import Rollback
+from shared.runtime.extras import NotInstalled, require
 from shared.runtime.settings import Settings
 from shared.store.client import Store
 
 
 def make(settings: Settings) -> Service:
-    service = Service("trainer", settings)
-    trainer = Trainer(service, Store(settings))
+    service, store = Service("trainer", settings), Store(settings)
+    trainer = Trainer(service, store)
+
+    async def check_clickhouse() -> str | None:
+        return await asyncio.to_thread(store.ping)
+
+    service.checks["clickhouse"] = check_clickhouse
     service.background.append(trainer.start)
     service.closing.append(trainer.close)
 
@@ -34,6 +42,10 @@ def make(settings: Settings) -> Service:
 
 
 def main() -> None:
+    try:
+        require("torch")
+    except NotInstalled as error:
+        sys.exit(str(error))
     settings = Settings()
     os.nice(settings.trainer_nice)
     make(settings).run()

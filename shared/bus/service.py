@@ -16,10 +16,13 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from types import FrameType
 from typing import Any
 
 import uvicorn
 from faststream.asgi import AsgiFastStream, AsgiResponse, get
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, make_asgi_app
 
 from shared.bus.client import TRANSIENT_ERRORS, Bus
@@ -37,6 +40,19 @@ Work = Callable[[], Awaitable[None]]
 CHECK_SECONDS = 1.0
 
 log = logs.logger()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn looks for a signal only when the application has started."""
+
+    def __init__(self, config: uvicorn.Config, stop_starting: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._stop_starting = stop_starting
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        if not self.started:
+            self._stop_starting()
 
 
 class Service:
@@ -64,6 +80,8 @@ class Service:
         self._started_at = time.time()
         self._port = settings.http_port
         self._server: uvicorn.Server | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self._stopping = False
         self._announce_presence()
 
     def _announce_presence(self) -> None:
@@ -112,24 +130,67 @@ class Service:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """From the start to the stop; a start that fails is undone."""
+        """From the start to the stop; a start that fails or is stopped is undone."""
         try:
-            await self.start()
-            await self._retry_until_done(self.bus.broker.start)
-            await self.after_start()
+            await self._start_until_stopped()
             yield
         finally:
             await self.stop()
             await self.bus.broker.stop()
 
+    async def _complete_start(self) -> None:
+        await self.start()
+        await self._retry_until_done(self.bus.broker.start)
+        await self.after_start()
+
+    async def _start_until_stopped(self) -> None:
+        self._starting = asyncio.create_task(self._complete_start())
+        if self._stopping:
+            self._starting.cancel()
+        try:
+            await self._starting
+        except asyncio.CancelledError:
+            if not self._stopping:
+                raise
+            log.info("stopped before the start was done")
+
+    def stop_starting(self) -> None:
+        """Called by the handler of SIGTERM: NATS and ClickHouse may be waited for without end."""
+        self._stopping = True
+        if self._starting is not None and not self._starting.done():
+            # A task, because one cancellation may be lost; from a signal, which wakes no loop.
+            starting, loop = self._starting, self._starting.get_loop()
+            loop.call_soon_threadsafe(
+                lambda: self._tasks.append(loop.create_task(cancel(starting)))
+            )
+
     async def start(self) -> None:
         await self.bus.connect()
+        early = await self._answer_roll_calls_early()
         try:
             for work in [self.runs.open, *self.prepare]:
                 await self._retry_until_done(work)
         except ArenaError as error:
             log.error("cannot start", reason=str(error))
             raise
+        finally:
+            if early is not None:
+                await early.unsubscribe()
+
+    async def _answer_roll_calls_early(self) -> Subscription | None:
+        """A service that waits for ClickHouse says so in /api/health. Not a scheduler: it would
+        count as deployed."""
+        if self.scheduler:
+            return None
+
+        async def present(call: Msg) -> None:
+            await call.respond(self.report().model_dump_json().encode())
+
+        return await self.bus.listen(subjects.ROLL_CALL, present)
+
+    def note_problem(self, part: str, problem: str) -> None:
+        """What the start waits for, until the checks begin."""
+        self._problems = {"start": "not finished", part: problem}
 
     async def after_start(self) -> None:
         for work in [self._watch_health, *self.background]:
@@ -155,6 +216,7 @@ class Service:
             try:
                 return await work()
             except TRANSIENT_ERRORS as error:
+                self.note_problem("nats", repr(error))
                 log.warning(
                     "a step of the start is retried", step=work.__qualname__, error=repr(error)
                 )
@@ -227,7 +289,7 @@ class Service:
             ssl_keyfile=self.settings.http_tls_key,
             **options,
         )
-        self._server = uvicorn.Server(config)
+        self._server = _Server(config, self.stop_starting)
         asyncio.run(self._server.serve(sockets=[listening]))
         if not self._server.started:
             sys.exit(1)

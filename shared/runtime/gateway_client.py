@@ -53,10 +53,12 @@ class Refused(ArenaError):
 
 
 class GatewayClient:
-    def __init__(self, url: str, token: str = "", authority: Path | None = None) -> None:
+    def __init__(
+        self, url: str, token: str = "", authority: Path | None = None, timeout: float = 30
+    ) -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         verify = client_context(authority) if authority else True
-        self._client = httpx.Client(base_url=url, headers=headers, timeout=30, verify=verify)
+        self._client = httpx.Client(base_url=url, headers=headers, timeout=timeout, verify=verify)
         self.url = url
 
     def __enter__(self) -> GatewayClient:

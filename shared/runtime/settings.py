@@ -131,6 +131,9 @@ class Settings(BaseSettings):
 
     # If set, requests that change something need this token.
     gateway_token: SecretStr = SecretStr("")
+    # The address outside of its container, and whether a network may use it without a token.
+    gateway_published: str = ""
+    gateway_allow_open: bool = False
     # For its clients: the CA, if the system does not trust it already.
     gateway_tls_ca: Path | None = None
     gateway_max_body_bytes: int = 2 * MEGABYTE

@@ -31,10 +31,11 @@ SLOW = "tests/containers/slow.yml"  # a scheduler that is slow on purpose
 
 
 def build_image() -> None:
-    """Build the image from the working tree."""
-    command = ["docker", "build", "--network", "host", "--tag", f"{IMAGE}:{TAG}"]
-    command += ["--file", "deploy/Dockerfile", "."]
-    subprocess.run(command, cwd=ROOT, check=True, stdout=sys.stderr)
+    """Build both images from the working tree."""
+    for target, image in (("service", IMAGE), ("trainer", f"{IMAGE}-trainer")):
+        command = ["docker", "build", "--network", "host", "--tag", f"{image}:{TAG}"]
+        command += ["--target", target, "--file", "deploy/Dockerfile", "."]
+        subprocess.run(command, cwd=ROOT, check=True, stdout=sys.stderr)
 
 
 class _Compose(DockerCompose):

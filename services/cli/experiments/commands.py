@@ -14,12 +14,15 @@ import typer
 from rich.markup import escape
 from typer import Argument, Option
 
+from services.cli import shell_completion
 from services.cli.client import connect
 from services.cli.experiments.execution import remove_arena, run_on_arena, run_on_own_arena
+from services.cli.interrupts import INTERRUPTED
 from services.cli.options import Cluster, DataDir, Json, Platform, Url
-from services.cli.output import err, fail, out, print_json, table
+from services.cli.output import err, fail, out, print_json
 from services.cli.platforms.option import merge_machine
 from services.cli.settings import settings_behind_gateway
+from services.cli.tables import prose, table
 from services.lab.experiments import declaration as experiments
 from services.lab.experiments import provenance
 from services.lab.experiments.declaration import Experiment, ExperimentError
@@ -48,13 +51,19 @@ def list_experiments(json: Json = False) -> None:
         (e.name, f"{len(e.variants)} × {len(e.seeds)} seeds", f"{e.tasks:,}", e.question)
         for e in built_in
     )
-    out.print(table(("name", "runs", "tasks each", "question"), rows))
+    out.print(table(("name", "runs", "tasks each", prose("question")), rows))
     err.print("[dim]run one with `hybrid experiment run NAME`, or your own file.yaml[/]")
 
 
 @app.command()
 def run(
-    name: Annotated[str | None, Argument(help="A built-in experiment, or your file.yaml.")] = None,
+    name: Annotated[
+        str | None,
+        Argument(
+            help="A built-in experiment, or your file.yaml.",
+            autocompletion=shell_completion.experiments,
+        ),
+    ] = None,
     tasks: Annotated[int | None, Option(min=1, help="Tasks of every run.")] = None,
     seeds: Annotated[str | None, Option(help="Number (5: seeds 1 to 5), or which (7,8,9).")] = None,
     pace: Annotated[str | None, Option(help="Tasks per second of wall time, or max.")] = None,
@@ -120,7 +129,7 @@ def run(
             command += f" --url {url}" if url else f" --data-dir {data_dir}"
         note = f"interrupted; completed runs are kept. Continue with: [bold]{escape(command)}[/]"
         err.print(note, soft_wrap=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     finish(folder)
     _write_report(folder.path, json)
 

@@ -9,13 +9,14 @@ from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Column
 from typer import Argument, Option
 
+from services.cli import shell_completion
 from services.cli.client import connect
 from services.cli.models import export as exports
 from services.cli.options import DataDir, Json, Limit, Url
-from services.cli.output import ago, err, out, print_json, table
+from services.cli.output import ago, err, out, print_fields, print_json
+from services.cli.tables import prose, table
 from shared.domain.schedulers import LEARNERS, check_scheduler_name
 from shared.errors import NotFound
 from shared.runtime.gateway_client import GatewayClient, Refused
@@ -32,16 +33,33 @@ def _check_name(name: str | None) -> str | None:
 
 Name = Annotated[
     str,
-    Argument(help=f"The learner: {', '.join(LEARNERS)}, or your own.", callback=_check_name),
+    Argument(
+        help=f"The learner: {', '.join(LEARNERS)}, or your own.",
+        callback=_check_name,
+        autocompletion=shell_completion.learners,
+    ),
 ]
-Run = Annotated[str | None, Option(help="A run's id; default: the newest active, else the newest.")]
+Run = Annotated[
+    str | None,
+    Option(
+        help="A run's id; default: the newest active, else the newest.",
+        autocompletion=shell_completion.runs,
+    ),
+]
 Version = Annotated[int | None, Option(min=1, help="Without it the one in service.")]
 
 
 @app.command("list")
 def list_models(
     run: Run = None,
-    name: Annotated[str | None, Option(help="Only of this learner.", callback=_check_name)] = None,
+    name: Annotated[
+        str | None,
+        Option(
+            help="Only of this learner.",
+            callback=_check_name,
+            autocompletion=shell_completion.learners,
+        ),
+    ] = None,
     limit: Limit = 20,
     url: Url = None,
     data_dir: DataDir = None,
@@ -54,13 +72,16 @@ def list_models(
     gateway = connect(url, data_dir)
     run_id = run or _newest_run(gateway)
     rows = gateway.get("/api/models", run=run_id, name=name, limit=limit)
+    if not rows and run:
+        gateway.get(f"/api/runs/{run}")  # refused if there is no such run
     if json:
         print_json(rows)
     elif not rows:
         err.print(f"no model in run {run_id} yet")
     else:
-        headings = "name", "version", "state", "created", "trained on", "score", "why"
-        out.print(table(headings, map(_row, rows), title=f"models of run {run_id}"))
+        headings = "name", "version", "state", "created", "trained on", "score", prose("why")
+        title, left_out_first = f"models of run {run_id}", ("trained on", "created", "why")
+        out.print(table(headings, map(_row, rows), title=title, left_out_first=left_out_first))
 
 
 def _row(model: dict[str, Any]) -> Iterator[str]:
@@ -93,8 +114,7 @@ def show(
     if "metrics" in model:
         metrics = model["metrics"].items()
         model["metrics"] = ", ".join(f"{label} {number:.6g}" for label, number in metrics) or "–"
-    rows = ((key.replace("_", " "), escape(str(value))) for key, value in model.items())
-    out.print(table(("", Column(overflow="fold")), rows, show_header=False))
+    print_fields((key.replace("_", " "), str(value)) for key, value in model.items())
 
 
 @app.command()

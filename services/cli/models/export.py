@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from shared.domain.schedulers import FOREST
 from shared.errors import ArenaError, ModelRefused
 from shared.messages.models import NO_MODEL
+from shared.runtime.extras import require
 
 TRAINING = "training."  # tensors that only the learner needs
 
@@ -56,6 +57,7 @@ def write(name: str, body: bytes, file: Path, model_format: str = "safetensors")
     elif expected == ".onnx":
         content.write(body)
     else:
+        require("torch")
         import torch
 
         torch.save(state_dict(body), content)

@@ -10,16 +10,22 @@ from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Column
 from typer import Argument, Option
 
+from services.cli import shell_completion
 from services.cli.options import Json
-from services.cli.output import err, fail, out, print_json, right, table
+from services.cli.output import err, fail, out, print_json
+from services.cli.tables import prose, right, table
 
 app = typer.Typer(no_args_is_help=True)
 
 NameOrFile = Annotated[
-    str, Argument(metavar="NAME|FILE", help="A shipped platform, or a platform file.")
+    str,
+    Argument(
+        metavar="NAME|FILE",
+        help="A shipped platform, or a platform file.",
+        autocompletion=shell_completion.platforms,
+    ),
 ]
 
 
@@ -47,7 +53,7 @@ def list_platforms(json: Json = False) -> None:
     rows = (
         (each["name"], _devices(each["types"]), escape(each["description"])) for each in described
     )
-    out.print(table(("name", "devices", "description"), rows))
+    out.print(table(("name", prose("devices"), prose("description")), rows))
     err.print("[dim]use one with `hybrid run start --platform NAME`, or your own file.yaml[/]")
 
 
@@ -67,8 +73,7 @@ def show(platform: NameOrFile, json: Json = False) -> None:
     title = f"{described['name']}: {described['description']}"
     figures = right("count", "memory MB", "link MB/s", "speed", "watts", "idle W", "$/h")
     rows = (_type_row(each) for each in described["types"])
-    type_column = Column("type", no_wrap=True)
-    out.print(table([type_column, "nodes", *figures], rows, title=escape(title)))
+    out.print(table(["type", prose("nodes"), *figures], rows, title=escape(title)))
     _print_details(described)
 
 

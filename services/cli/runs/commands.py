@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 from typer import Argument, Option
 
+from services.cli import shell_completion
 from services.cli.client import connect
 from services.cli.options import (
     Cluster,
@@ -23,7 +24,8 @@ from services.cli.options import (
     Url,
     Wait,
 )
-from services.cli.output import ago, coloured, err, fail, out, print_json, race_table, table
+from services.cli.output import ago, coloured, err, fail, out, print_json, race_table
+from services.cli.tables import table
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -85,7 +87,8 @@ def list_runs(
         err.print("no run yet; start one with `hybrid run start`")
     else:
         headings = "run", "name", "state", "started", "tasks", "pace", "preset", "seed"
-        out.print(table(headings, map(_row, runs)))
+        left_out_first = "pace", "seed", "preset", "tasks", "started", "name"
+        out.print(table(headings, map(_row, runs), left_out_first=left_out_first))
 
 
 def _row(run: dict[str, Any]) -> Iterator[str]:
@@ -172,7 +175,7 @@ def leave_out(
 
 @app.command()
 def objective(
-    run: Annotated[str, Argument(help="The run's id.")],
+    run: Annotated[str, Argument(help="The run's id.", autocompletion=shell_completion.runs)],
     turnaround: Annotated[float, Option(help="Weight of turnaround; above 0.")] = 1.0,
     energy: Annotated[float, Option(help="Weight of energy.")] = 0.0,
     cost: Annotated[float, Option(help="Weight of money.")] = 0.0,

@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import typer
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
+from services.cli.client import DEFAULT_URL
+from services.cli.interrupts import INTERRUPTED
 from services.cli.output import err, fail, progress
 from shared.runtime.gateway_client import GatewayClient, Pause, retry_while_unavailable
 
@@ -48,7 +51,17 @@ def wait_for(
     gateway: GatewayClient, run: str, tasks: int, *, quiet: bool, pause: Pause = time.sleep
 ) -> dict[str, Any]:
     """The run, once every scheduler has a stored result for every task. An arena that does not
-    answer may be restarting, so the request is repeated."""
+    answer may be restarting, so the request is repeated. Ctrl-C ends the waiting, not the run."""
+    try:
+        return _poll(gateway, run, tasks, quiet, pause)
+    except KeyboardInterrupt:
+        _say_that_it_goes_on(gateway, run)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _poll(
+    gateway: GatewayClient, run: str, tasks: int, quiet: bool, pause: Pause
+) -> dict[str, Any]:
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     told: set[str] = set()
     with progress(*columns, TimeRemainingColumn(), quiet=quiet) as bar:
@@ -71,3 +84,13 @@ def wait_for(
             if status["suspended"] and not status["competing"]:
                 fail(f"every scheduler of run {run} is suspended: it cannot be completed")
             pause(POLL_SECONDS)
+
+
+def _say_that_it_goes_on(gateway: GatewayClient, run: str) -> None:
+    where = "" if gateway.url == DEFAULT_URL else f" --url {gateway.url}"
+    err.print(
+        f"interrupted: run [bold]{run}[/] goes on without this command\n"
+        f"  watch it: {gateway.url}, or hybrid status {run}{where}\n"
+        f"  stop it:  hybrid run stop {run}{where}",
+        soft_wrap=True,
+    )

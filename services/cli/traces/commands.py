@@ -10,6 +10,7 @@ import yaml
 from rich.markup import escape
 from typer import Option
 
+from services.cli.interrupts import INTERRUPTED
 from services.cli.options import Json, Platform
 from services.cli.output import err, out, print_json
 from services.cli.traces import options
@@ -93,7 +94,7 @@ def convert(
                 count = write(trace, target, watch)
             except KeyboardInterrupt:
                 err.print(f"interrupted: {escape(str(target))} was not written", soft_wrap=True)
-                raise typer.Exit(options.INTERRUPTED) from None
+                raise typer.Exit(INTERRUPTED) from None
     if json:
         print_json({"file": str(target), "tasks": count, **options.left_out(report)})
         return

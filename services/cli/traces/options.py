@@ -18,8 +18,6 @@ from services.lab.traces.problem_report import Report, TraceError
 from services.lab.traces.trace import FORMATS, Trace
 from shared.domain.spec import RunSpec, read_mapping
 
-INTERRUPTED = 130  # the exit code of a command that Ctrl-C ended
-
 File = Annotated[Path, Argument(help="The trace; may be gzipped.")]
 Format = Annotated[
     str | None, Option(help=f"{', '.join(FORMATS)}; none: detected from the content.")

@@ -8,9 +8,9 @@ from typing import Any
 
 from rich.markup import escape
 from rich.progress import BarColumn, TaskProgressColumn
-from rich.table import Column, Table
 
-from services.cli.output import err, out, progress, right, table
+from services.cli.output import err, number, out, progress
+from services.cli.tables import FittedTable, prose, right, table
 from services.lab.traces.problem_report import Report
 from services.lab.traces.summary import SAMPLE
 from services.lab.traces.trace import FORMATS
@@ -38,7 +38,7 @@ def show_summary(summary: dict[str, Any]) -> None:
             err.print(f"[yellow]warning[/]: {escape(warning)}", soft_wrap=True)
 
 
-def _columns(columns: list[dict[str, Any]], tasks: int) -> Table:
+def _columns(columns: list[dict[str, Any]], tasks: int) -> FittedTable:
     def cells(row: dict[str, Any]) -> tuple[str, ...]:
         remarks = [escape(row["note"])] if row["note"] else []
         if row["not_given"]:
@@ -48,15 +48,15 @@ def _columns(columns: list[dict[str, Any]], tasks: int) -> Table:
         kind = "[yellow]proxy[/]" if row["proxy"] else "as given"
         return row["task"], escape(row["from"]), kind, "; ".join(remarks)
 
-    return table(("task", "from the trace", "", Column("", overflow="fold")), map(cells, columns))
+    return table(("task", "from the trace", "", prose("remarks")), map(cells, columns))
 
 
-def _distributions(summary: dict[str, Any]) -> Table:
+def _distributions(summary: dict[str, Any]) -> FittedTable:
     title = None if summary["distributions_exact"] else f"median and p95 of a sample of {SAMPLE:,}"
     named = {LABELS[name]: values for name, values in summary["distributions"].items()}
     named |= {f"seconds on {name}": values for name, values in summary["seconds_on"].items()}
     rows = (
-        (escape(name), *(f"{value:,.6g}" for value in values.values()))
+        (escape(name), *(number(value, 6) for value in values.values()))
         for name, values in named.items()
         if values is not None
     )

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from rich.markup import escape
 from typer import Option
 
+from services.cli import shell_completion
 from services.cli.client import connect
 from services.cli.options import DataDir, Json, Platform, Url, Wait
 from services.cli.output import coloured, err, fail, out, print_json, race_table
@@ -26,7 +27,11 @@ from shared.domain.spec import RunSpec
 def replay(
     file: options.File,
     schedulers: Annotated[
-        str | None, Option(help="Schedulers, separated by commas; none: all that are deployed.")
+        str | None,
+        Option(
+            help="Schedulers, separated by commas; none: all that are deployed.",
+            autocompletion=shell_completion.schedulers,
+        ),
     ] = None,
     seed: Annotated[int | None, Option(help="Seed of the schedulers' random numbers.")] = None,
     pace: Annotated[str, Option(help="Tasks per second of wall time, or max.")] = "max",
@@ -43,7 +48,14 @@ def replay(
     ] = None,
     limit: Annotated[int | None, Option(min=1, help="Only the first tasks.")] = None,
     wait: Wait = False,
-    resume: Annotated[str | None, Option(metavar="RUN", help="Continue this run's replay.")] = None,
+    resume: Annotated[
+        str | None,
+        Option(
+            metavar="RUN",
+            help="Continue this run's replay.",
+            autocompletion=shell_completion.runs,
+        ),
+    ] = None,
     format: options.Format = None,
     mapping: options.MappingFile = None,
     errors: options.Errors = None,

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from deploy.local.arena import Ports
-from services.cli import main
 from services.cli.main import COMMANDS, app, load
 from shared.runtime import logs
 
@@ -105,14 +105,8 @@ def test_a_command_imports_no_library_that_it_does_not_need(
     assert set(result.stdout.partition("IMPORTED")[2].split()) == needed, result.stderr
 
 
-def test_ctrl_c_while_a_command_is_imported_prints_no_traceback(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def interrupted(module: str) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(main, "import_module", interrupted)
-    assert failed("status", code=130) == ""
+def test_the_version_is_that_of_the_package() -> None:
+    assert hybrid("--version").stdout == f"hybrid {version('hybrid-ml-scheduler')}\n"
 
 
 def test_an_unknown_command_is_a_usage_error() -> None:
@@ -164,6 +158,39 @@ def test_without_an_arena_a_command_says_how_to_get_one(arguments: str) -> None:
 def test_a_server_that_does_not_answer_is_named() -> None:
     assert "NATS does not answer at nats://127.0.0.1:1" in failed("tail", "tasks.>")
     assert f"ClickHouse does not answer at {NOWHERE}" in failed("sql", "SELECT 1")
+
+
+GOOD = "from services.scheduler.policy import Policy\nclass Good(Policy):\n    name = {name!r}\n"
+GOOD += "    def decide(self, tasks, spec): ...\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "no such file: mine.py"),
+        ("x = 1", "mine.py: one Policy or ClusterPolicy class expected, found: none"),
+        ("import no_such_module", "mine.py cannot be loaded: ModuleNotFoundError"),
+        ("raise SystemExit(3)", "mine.py ended its process with 3"),
+    ],
+)
+def test_a_scheduler_that_cannot_be_loaded_ends_up_before_anything_starts(
+    content: str | None, reason: str, tmp_path: Path
+) -> None:
+    if content is not None:
+        (tmp_path / "mine.py").write_text(content)
+    stderr = failed("up", "--auto-ports", "--add", "mine.py")
+    assert stderr.startswith(f"error: nothing was started: {reason}")
+    assert not (tmp_path / ".hybrid").exists()
+
+
+def test_a_scheduler_needs_a_name_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(GOOD.format(name="greedy"))
+    stderr = failed("up", "--auto-ports", "--add", "mine.py")
+    assert "mine.py is called 'greedy', as is a built-in scheduler" in stderr
+    for file in ("one.py", "two.py"):
+        (tmp_path / file).write_text(GOOD.format(name="mine"))
+    stderr = failed("up", "--auto-ports", "--add", "one.py", "--add", "two.py")
+    assert "two.py is called 'mine', as is one.py" in stderr
 
 
 @pytest.mark.parametrize("option", ["--port", "--nats-port", "--clickhouse-port"])

@@ -156,6 +156,13 @@ def test_list_passes_its_options_on_and_prints_json(gateway: Gateway) -> None:
     assert request[1] == "/api/models?run=other&name=rl_agent&limit=3"
 
 
+def test_a_list_of_a_run_that_does_not_exist_fails(gateway: Gateway) -> None:
+    gateway.respond("/api/models", [])
+    gateway.respond("/api/runs/nope", {"detail": "no run nope"}, 404)
+    for options in ((), ("--json",)):
+        assert refused("list", "--run", "nope", *options) == "error: no run nope"
+
+
 def test_an_empty_list_says_so(gateway: Gateway) -> None:
     gateway.respond("/api/models", [])
     answer = done("list")

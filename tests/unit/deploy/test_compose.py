@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
+from deploy.kubernetes.workloads import WORKLOADS
 from deploy.local.arena import CLICKHOUSE_USER
 from deploy.nats.__main__ import files
 from deploy.nats.permissions import USERS, password_variable
@@ -68,6 +69,29 @@ def test_a_service_is_checked_restarted_and_not_root(name: str) -> None:
     assert service["read_only"]
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_has_a_memory_limit_ours_as_on_kubernetes(name: str) -> None:
+    limit = SERVICES[name]["mem_limit"]
+    if name not in OURS:
+        assert limit
+        return
+    (workload,) = (workload for workload in WORKLOADS if workload.name == name)
+    assert limit == workload.memory_limit.lower().removesuffix("i")
+
+
+def test_the_plug_in_of_the_readme_is_as_confined_as_the_others() -> None:
+    readme = (ROOT / "deploy/README.md").read_text()
+    snippet = yaml.safe_load(readme.partition("```yaml\n")[2].partition("```")[0])
+    mine, greedy = snippet["services"]["scheduler-mine"], SERVICES["scheduler-greedy"]
+    variables, others = mine.pop("environment"), dict(greedy["environment"])
+    for key in ("restart", "user", "init", "read_only", "tmpfs", "cap_drop", "security_opt"):
+        assert mine[key] == greedy[key]
+    for key in ("image", "command", "mem_limit", "stop_grace_period"):
+        assert mine[key] == greedy[key]
+    for key in ("HYBRID_NATS_URL", "HYBRID_NATS_USER", "HYBRID_MODEL_PUBLIC_KEY"):
+        assert variables[key] == others[key]
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -227,6 +251,18 @@ def make_env(folder: Path, text: str | None = None) -> str:
     subprocess.run(["sh", script], check=True, capture_output=True)
     assert env.read_text() == written, "the second call changed the file"
     return written
+
+
+def test_make_env_lets_containers_read_what_a_clone_under_umask_077_hides(tmp_path: Path) -> None:
+    conf = tmp_path / "deploy/nats/nats.conf"
+    conf.parent.mkdir(parents=True)
+    conf.write_text("port: 4222")
+    conf.chmod(0o600)
+    make_env(tmp_path)
+    assert stat.S_IMODE(conf.stat().st_mode) == 0o644
+    mounted = {source.removeprefix("./") for name in SERVICES for source in sources(name)}
+    folders = {Path(source).parts[1] for source in mounted if source.startswith("deploy/")}
+    assert folders == {"nats", "clickhouse", "prometheus", "grafana"}
 
 
 LOCAL = ("", "127.0.0.1:9000", "localhost:9000", "[::1]:9000")

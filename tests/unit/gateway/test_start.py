@@ -31,9 +31,33 @@ def test_a_gateway_that_anyone_can_change_logs_a_warning(
     host: str, token: str, warned: bool
 ) -> None:
     with capture_logs() as lines:
-        gateway.warn_if_open(Settings(http_host=host, gateway_token=SecretStr(token)))
+        gateway.check_openness(Settings(http_host=host, gateway_token=SecretStr(token)))
     assert [line["log_level"] for line in lines] == ["warning"] * warned
     assert all("HYBRID_GATEWAY_TOKEN" in line["event"] for line in lines)
+
+
+@pytest.mark.parametrize("published", ["0.0.0.0:8000", "8000", "192.168.1.5:80", "[::]:8000"])
+def test_a_gateway_for_the_network_without_a_token_refuses_to_start(published: str) -> None:
+    settings = Settings(http_host="0.0.0.0", gateway_published=published)
+    with pytest.raises(SystemExit) as refused:
+        gateway.check_openness(settings)
+    for part in (
+        f"HYBRID_PUBLISH={published}",
+        "deploy/make-env",
+        "HYBRID_GATEWAY_ALLOW_OPEN=true",
+    ):
+        assert part in str(refused.value)
+    gateway.check_openness(settings.model_copy(update={"gateway_token": SecretStr("secret")}))
+    with capture_logs() as lines:
+        gateway.check_openness(settings.model_copy(update={"gateway_allow_open": True}))
+    assert [line["log_level"] for line in lines] == ["warning"]
+
+
+@pytest.mark.parametrize("published", ["127.0.0.1:8000", "localhost:80", "[::1]:8000"])
+def test_a_container_that_is_published_to_its_own_machine_needs_no_token(published: str) -> None:
+    with capture_logs() as lines:
+        gateway.check_openness(Settings(http_host="0.0.0.0", gateway_published=published))
+    assert lines == []
 
 
 @pytest.mark.parametrize(

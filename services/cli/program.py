@@ -1,0 +1,19 @@
+"""The `hybrid` program."""
+
+from services.cli import interrupts
+
+interrupts.end_at_once()  # first: the other imports take a while
+
+from services.cli.main import app  # noqa: E402
+
+
+def main() -> None:
+    interrupts.raise_in_commands()
+    try:
+        app(prog_name="hybrid")
+    finally:
+        interrupts.end_at_once()
+
+
+if __name__ == "__main__":
+    main()
