@@ -13,6 +13,7 @@ from pydantic import Field
 from services.gateway.analysis import queries
 from services.gateway.analysis.device_work import work_between
 from services.gateway.analysis.errors import error_tracks
+from services.gateway.analysis.progress import ProgressTracks
 from services.gateway.analysis.queues import queue_tracks
 from services.gateway.analysis.ranking import DEFAULT_WEIGHTS, Averages, Weights, rank
 from services.gateway.analysis.schemas import (
@@ -24,7 +25,6 @@ from services.gateway.analysis.schemas import (
     Ranked,
     Ranking,
     Timeline,
-    Track,
     Utilization,
 )
 from services.gateway.analysis.task_window import analyse, frame
@@ -55,6 +55,7 @@ def make_router(
     store: Store, control: RunControl, cache: ResponseCache, bounds: ClusterBounds
 ) -> APIRouter:
     router = APIRouter(tags=["analysis"])
+    tracks = ProgressTracks(store)
 
     async def cached(key: Hashable, compute: Callable[..., Result], *arguments: Any) -> Result:
         return await cache.get(key, lambda: asyncio.to_thread(compute, store, *arguments))
@@ -81,9 +82,10 @@ def make_router(
 
     @router.get("/api/runs/{run}/progress")
     async def progress(run: RunPath, points: Annotated[int, Query(ge=2, le=500)] = 120) -> Progress:
-        """Totals over the run so far, at evenly spaced batches, oldest first."""
+        """Totals over the run so far, at evenly spaced numbers of tasks, oldest first: the same for
+        any size of batches."""
         record = await control.run_book.get(run)
-        return await cached(("progress", run, points), _progress, record, points)
+        return await cached(("progress", run, points), _progress, tracks, record, points)
 
     @router.get("/api/runs/{run}/utilization")
     async def device_utilization(
@@ -182,13 +184,9 @@ def _ranking(store: Store, record: RunRecord, weights: Weights, bounds: ClusterB
     return Ranking(run=record.run, weights=weights, bound=bound, ranking=ranking)
 
 
-def _progress(store: Store, record: RunRecord, points: int) -> Progress:
-    series = queries.progress(store, record.run, record.spec.schedulers, points)
-    tracks = {
-        name: Track(**{field: [row[field] for row in rows] for field in Track.model_fields})
-        for name, rows in series.items()
-    }
-    return Progress(run=record.run, schedulers=tracks)
+def _progress(_: Store, tracks: ProgressTracks, record: RunRecord, points: int) -> Progress:
+    series = tracks.of(record.run, record.spec.schedulers, points)
+    return Progress(run=record.run, schedulers=series)
 
 
 def _newest(store: Store, record: RunRecord, name: str) -> dict[str, Any]:

@@ -51,7 +51,7 @@ export function MetricSelect() {
 }
 
 export function Trends({ run, everyMs }: { run: string; everyMs: number }) {
-  const progress = usePolled<Progress>(runPath(run, "/progress", { points: 120 }), everyMs);
+  const progress = usePolled<Progress>(runPath(run, "/progress", { points: 200 }), everyMs);
   return (
     <>
       <div className="h-96">
