@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from nats.js import JetStreamContext
 from nats.js.errors import (
@@ -103,28 +103,21 @@ class RunBook:
 
     async def move(self, run: str, state: RunState) -> RunRecord:
         """Change the state of a run; a no-op if it has that state already."""
-        while True:
-            if not subjects.RUN_ID.fullmatch(run):
-                raise NotFound(f"no run {run!r}")
-            record, revision = await self._read(run)
+
+        def moved(record: RunRecord) -> RunRecord:
             if record.state == state:
                 return record
             if record.state not in MOVES[state]:
                 raise NotAllowed(f"run {run} is {record.state}: it cannot become {state}")
-            moved = record.model_copy(update={"state": state, "updated_at": time.time()})
-            try:
-                kv = await self._kv()
-                await kv.update(run, moved.model_dump_json().encode(), last=revision)
-            except KeyWrongLastSequenceError:
-                continue
-            self._records[run] = moved
-            return moved
+            return record.model_copy(update={"state": state, "updated_at": time.time()})
+
+        return await self._change(run, moved)
 
     async def set_objective(self, run: str, objective: Objective) -> RunRecord:
         """Give the learners of an active run another objective: the one part of a spec that may
         change, and only where results depend on timing anyway."""
-        while True:
-            record, revision = await self._read(run)
+
+        def changed(record: RunRecord) -> RunRecord:
             if not record.active:
                 raise NotAllowed(f"run {run} is {record.state}: its learners learn no more")
             if record.spec.lockstep:
@@ -133,14 +126,31 @@ class RunBook:
                     "not change; start a run with this objective"
                 )
             spec = record.spec.model_copy(update={"objective": objective})
-            changed = record.model_copy(update={"spec": spec, "updated_at": time.time()})
+            return record.model_copy(update={"spec": spec, "updated_at": time.time()})
+
+        return await self._change(run, changed)
+
+    async def set_notes(self, run: str, tags: tuple[str, ...], notes: str) -> RunRecord:
+        """What people write about a run; nothing that it computes depends on it."""
+        written = {"tags": tags, "notes": notes}
+        return await self._change(run, lambda record: record.model_copy(update=written))
+
+    async def _change(self, run: str, changed: Callable[[RunRecord], RunRecord]) -> RunRecord:
+        """Compare and set, until no other writer came in between."""
+        if not subjects.RUN_ID.fullmatch(run):
+            raise NotFound(f"no run {run!r}")
+        while True:
+            record, revision = await self._read(run)
+            after = changed(record)
+            if after == record:
+                return record
             try:
                 kv = await self._kv()
-                await kv.update(run, changed.model_dump_json().encode(), last=revision)
+                await kv.update(run, after.model_dump_json().encode(), last=revision)
             except KeyWrongLastSequenceError:
                 continue
-            self._records[run] = changed
-            return changed
+            self._records[run] = after
+            return after
 
     async def delete(self, run: str) -> None:
         await (await self._kv()).purge(run)

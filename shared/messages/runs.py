@@ -43,6 +43,9 @@ class RunRecord(BaseModel):
     # The schedulers that learn, plug-ins among them; older records have none.
     learners: tuple[str, ...] = LEARNERS
     message_format: RunFormat = 1
+    # What people write about it; older records have none.
+    tags: tuple[str, ...] = ()
+    notes: str = ""
 
     @property
     def active(self) -> bool:

@@ -29,7 +29,7 @@ from services.gateway.analysis.schemas import (
 )
 from services.gateway.analysis.task_window import analyse, frame
 from services.gateway.analysis.timeline import choose_rows, timeline
-from services.gateway.analysis.utilization import utilization
+from services.gateway.analysis.utilization import fitting_window, utilization
 from services.gateway.http.response_cache import ResponseCache
 from services.gateway.runs.control import RunControl, competing
 from services.gateway.runs.detail import ClusterBounds
@@ -92,8 +92,14 @@ def make_router(
         run: RunPath,
         scheduler: SchedulerName = None,
         seconds: Annotated[
-            float, Query(gt=0, le=3600, description="of simulated time, up to the newest task")
-        ] = 60,
+            float | None,
+            Query(
+                gt=0,
+                le=LARGEST,
+                description="of simulated time, up to the newest task; none: as long as some 600 "
+                "tasks take to arrive",
+            ),
+        ] = None,
     ) -> Utilization:
         """How busy each device of a scheduler's virtual cluster was."""
         record = await control.run_book.get(run)
@@ -196,10 +202,10 @@ def _newest(store: Store, record: RunRecord, name: str) -> dict[str, Any]:
     return standing
 
 
-def _utilization(store: Store, record: RunRecord, name: str, seconds: float) -> Utilization:
+def _utilization(store: Store, record: RunRecord, name: str, seconds: float | None) -> Utilization:
     newest, platform = _newest(store, record, name), record.spec.platform
     end = newest["clock"]
-    start = max(end - seconds, 0.0)
+    start = max(end - (seconds or fitting_window(end, newest["tasks"])), 0.0)
     work = work_between(store, record.run, name, platform, start, end, newest["tasks"])
     return utilization(record.run, name, platform, start, end, work)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from shared.domain.spec import RunSpec
 from shared.messages.runs import RunState
@@ -109,6 +109,8 @@ class Run(BaseModel):
         "repeated; the objective of such a run cannot be changed"
     )
     learning_schedulers: list[str] = Field(description="those of its schedulers that learn")
+    tags: list[str] = Field(description="given by people, to find it again")
+    notes: str = Field(description="written by people")
 
 
 class RunDetail(Run):
@@ -117,9 +119,23 @@ class RunDetail(Run):
         description="the arrival bound, seconds of simulated time: no makespan is below it; none "
         "until the run is complete, and for more than two million tasks"
     )
+    load: float | None = Field(
+        description="work that arrives over what all devices together can do, of the first 10,000 "
+        "tasks; none where all arrive at once, and for submitted tasks until the run has ended"
+    )
     meters: list[Meter] = Field(description="what `busy` of a scheduler has a number for each")
     types: list[DeviceType] = Field(description="the device types of the cluster")
     schedulers: dict[str, SchedulerStanding]
+
+
+Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40)]
+
+
+class RunNotes(BaseModel):
+    """What people write about a run."""
+
+    tags: list[Tag] = Field(default=[], max_length=20)
+    notes: str = Field(default="", max_length=4000)
 
 
 class SpecCheck(BaseModel):
