@@ -1,5 +1,5 @@
 import { Suspense, useEffect } from "react";
-import { isActive, useRuns } from "./api/runs";
+import { useRuns } from "./api/runs";
 import { feed, useLink, useLive, useRun } from "./live";
 import { ErrorBoundary } from "./shell/ErrorBoundary";
 import { Header } from "./shell/Header";
@@ -63,13 +63,12 @@ function Content({ view }: { view: string }) {
 /** The run in the address; without one the newest, also after a newer one starts. */
 function useWatchedRun(): void {
   const selected = useParameter("run");
-  const shown = useRun();
-  const state = useLive((live) => live.state);
-  const newest = useRuns().data?.[0]?.run ?? null;
-  useEffect(() => feed.watch(selected), [selected]);
+  const runs = useRuns();
+  const newest = runs.data?.[0]?.run ?? null;
+  const known = !runs.loading;
   useEffect(() => {
-    if (!selected && shown && newest && newest !== shown && !isActive(state)) feed.reconnect();
-  }, [selected, shown, newest, state]);
+    if (selected || known) feed.watch(selected ?? newest);
+  }, [selected, newest, known]);
 }
 
 function useTitle(title: string): void {

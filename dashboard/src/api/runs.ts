@@ -1,5 +1,6 @@
 /** The list of runs, and requests about the run on the screen. */
 import { useLive, useRun } from "../live";
+import { withoutFingerprint } from "../workload";
 import { path, type Query, runPath } from "./client";
 import { type Polled, usePolled } from "./polling";
 import type { Run, RunState } from "./types";
@@ -29,9 +30,9 @@ export function useRunPolled<T>(rest: string, query: Query = {}, everyMs = ACTIV
 }
 
 export function runLabel(run: Pick<Run, "run" | "name">): string {
-  return run.name || run.run;
+  return withoutFingerprint(run.name) || run.run;
 }
 
 export function runLabelWithId(run: Pick<Run, "run" | "name">): string {
-  return run.name ? `${run.name} · ${run.run}` : run.run;
+  return run.name ? `${withoutFingerprint(run.name)} · ${run.run}` : run.run;
 }

@@ -7,6 +7,7 @@ import type { RunDetail } from "../api/types";
 import { count, dateTime } from "../format";
 import { Button, Empty, Failure, Link, Select } from "../ui";
 import { setParameters, useParameter } from "../url";
+import { workloadText } from "../workload";
 import { Averages, OracleChanges } from "./compare/Averages";
 import { Curves } from "./compare/Curves";
 import { changes } from "./compare/differences";
@@ -115,8 +116,7 @@ function Side({
       </div>
       {data && (
         <p className="num text-xs text-muted">
-          {dateTime(data.created_at)} · {count(data.tasks)} tasks · {data.spec.workload.preset} · seed {data.spec.seed}{" "}
-          ·{" "}
+          {dateTime(data.created_at)} · {count(data.tasks)} tasks · {workloadText(data.spec)} · seed {data.spec.seed} ·{" "}
           <Link view="history" change={{ run: data.run }} className="text-accent underline">
             history
           </Link>

@@ -5,6 +5,7 @@ import { isActive, pollInterval, runLabel } from "../api/runs";
 import type { RunDetail } from "../api/types";
 import { dateTime } from "../format";
 import { Empty, Link } from "../ui";
+import { workloadText } from "../workload";
 import { Models, ModelTable, useModels } from "./history/Models";
 import { RunList, StateBadge } from "./history/RunList";
 import { StoredData } from "./history/StoredData";
@@ -54,7 +55,7 @@ function Heading({ run }: { run: RunDetail }) {
       <h2 className="min-w-0 truncate text-lg font-semibold tracking-tight">{runLabel(run)}</h2>
       <StateBadge state={run.state} />
       <span className="text-xs text-muted">
-        started {dateTime(run.created_at)} · {run.spec.workload.preset} · seed {run.spec.seed}
+        started {dateTime(run.created_at)} · {workloadText(run.spec)} · seed {run.spec.seed}
       </span>
       <span className="ml-auto flex flex-wrap gap-2">
         <MetricSelect />

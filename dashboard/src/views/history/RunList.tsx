@@ -21,6 +21,7 @@ import {
   Widget,
 } from "../../ui";
 import { openView, setParameters, useParameter } from "../../url";
+import { isTrace, workloadText } from "../../workload";
 
 const PAGE = 20;
 
@@ -96,7 +97,7 @@ function columns(selected: string | null): Column<Run>[] {
       value: (run) => run.created_at,
       show: (run) => <span className="text-muted">{dateTime(run.created_at)}</span>,
     },
-    { key: "preset", header: "Workload", value: workloadOf },
+    { key: "preset", header: "Workload", value: (run) => workloadText(run.spec) },
     { key: "seed", header: "Seed", numeric: true, value: (run) => run.spec.seed },
     {
       key: "schedulers",
@@ -106,11 +107,6 @@ function columns(selected: string | null): Column<Run>[] {
     },
     { key: "actions", header: "Open", value: () => null, show: (run) => <Actions run={run} selected={selected} /> },
   ];
-}
-
-function workloadOf(run: Run): string {
-  const { preset, drift } = run.spec.workload;
-  return [preset, ...drift.map((step) => step.preset)].join(" → ");
 }
 
 function RunName({ run, selected }: { run: Run; selected: boolean }) {
@@ -133,7 +129,7 @@ function Tasks({ run }: { run: Run }) {
   return (
     <span data-value={data?.tasks}>
       {count(data?.tasks)}
-      <span className="text-faint"> / {limit === null ? "∞" : count(limit)}</span>
+      {!isTrace(run.spec) && <span className="text-faint"> / {limit === null ? "∞" : count(limit)}</span>}
     </span>
   );
 }
