@@ -36,7 +36,7 @@ export function App() {
         <Header />
         <main id="content" tabIndex={-1} className="px-3 pt-3 outline-none md:px-5 md:pt-4">
           <ErrorBoundary key={view}>
-            <Suspense fallback={<Skeleton />}>
+            <Suspense fallback={<Opening />}>
               <Content view={view} />
             </Suspense>
           </ErrorBoundary>
@@ -85,6 +85,17 @@ function Connecting() {
   return (
     <div className="mt-24">
       <Empty>{unreachable ? "The gateway does not answer. Retrying." : (problem ?? "Connecting…")}</Empty>
+    </div>
+  );
+}
+
+/** While the code of a view is loaded. */
+function Opening() {
+  const connection = useLink((link) => link.connection);
+  if (connection !== "offline" && connection !== "reconnecting") return <Skeleton />;
+  return (
+    <div className="mt-24">
+      <Empty>The gateway does not answer. The view opens when it does.</Empty>
     </div>
   );
 }

@@ -22,11 +22,14 @@ export function useRuns(): Polled<Run[]> {
   return usePolled<Run[]>(path("/api/runs", { limit: 50 }), 5_000);
 }
 
-/** Polls a path below the run on the screen; sends nothing while `ready` is false. */
+/** Polls a path below the run on the screen (0: once); sends nothing while `ready` is false. */
 export function useRunPolled<T>(rest: string, query: Query = {}, everyMs = ACTIVE_MS, ready = true): Polled<T> {
   const run = useRun();
   const state = useLive((live) => live.state);
-  return usePolled<T>(run && ready ? runPath(run, rest, query) : null, state === "running" ? everyMs : IDLE_MS);
+  return usePolled<T>(
+    run && ready ? runPath(run, rest, query) : null,
+    everyMs && (state === "running" ? everyMs : IDLE_MS),
+  );
 }
 
 export function runLabel(run: Pick<Run, "run" | "name">): string {

@@ -1,5 +1,7 @@
 import { ChartNoAxesColumn, CircleAlert, GripVertical, Inbox, Table2 } from "lucide-react";
-import { createContext, type KeyboardEvent, type ReactNode, useContext, useId, useState } from "react";
+import { createContext, type KeyboardEvent, type ReactNode, useContext, useId } from "react";
+import { useStore } from "zustand";
+import { createStore } from "zustand/vanilla";
 import type { Polled } from "../api/polling";
 import { Badge } from "./Badge";
 import { Button } from "./Button";
@@ -31,9 +33,18 @@ export interface WidgetProps extends WidgetHeading {
   children: ReactNode;
 }
 
+/** The widgets that are shown as a table: kept while the layout changes with the width of the window. */
+const tables = createStore<ReadonlySet<string>>(() => new Set());
+
+function toggleTable(id: string): void {
+  const ids = new Set(tables.getState());
+  if (!ids.delete(id)) ids.add(id);
+  tables.setState(ids, true);
+}
+
 export function Widget(props: WidgetProps) {
   const { id, title, caption, actions, source, table, className = "" } = props;
-  const [asTable, setAsTable] = useState(false);
+  const asTable = useStore(tables, (ids) => ids.has(id));
   const heading = useId();
   return (
     <section
@@ -71,7 +82,7 @@ export function Widget(props: WidgetProps) {
                   <Table2 aria-hidden className="size-4" />
                 )
               }
-              onClick={() => setAsTable(!asTable)}
+              onClick={() => toggleTable(id)}
             />
           )}
         </div>

@@ -45,7 +45,7 @@ function Length() {
       {endless ? (
         <FieldNote id="tasks" hint="runs until it is stopped" problems={problems} />
       ) : (
-        <NumberField path="tasks" label="Tasks" />
+        <NumberField path="tasks" label="Tasks" required />
       )}
     </div>
   );
