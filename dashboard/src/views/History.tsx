@@ -7,6 +7,7 @@ import { dateTime } from "../format";
 import { Empty, Link } from "../ui";
 import { workloadText } from "../workload";
 import { Models, ModelTable, useModels } from "./history/Models";
+import { Notes } from "./history/Notes";
 import { RunList, StateBadge } from "./history/RunList";
 import { StoredData } from "./history/StoredData";
 import { MetricSelect, Trends } from "./history/Trends";
@@ -31,6 +32,7 @@ function RunDetails({ run }: { run: string }) {
   return (
     <>
       {detail.data && <Heading run={detail.data} />}
+      {detail.data && <Notes run={detail.data} />}
       <div className="grid grid-cols-1 gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
         <Trends run={run} everyMs={everyMs} />
       </div>
