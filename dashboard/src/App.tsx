@@ -4,6 +4,7 @@ import { feed, useLink, useLive, useRun } from "./live";
 import { ErrorBoundary } from "./shell/ErrorBoundary";
 import { Header } from "./shell/Header";
 import { Navigation } from "./shell/Navigation";
+import { Tour } from "./shell/Tour";
 import { Button } from "./ui/Button";
 import { Toasts } from "./ui/Toast";
 import { Empty, Skeleton } from "./ui/Widget";
@@ -43,6 +44,7 @@ export function App() {
         </main>
       </div>
       <Toasts />
+      <Tour />
     </div>
   );
 }

@@ -34,7 +34,7 @@ function RunDetails({ run }: { run: string }) {
       {detail.data && <Heading run={detail.data} />}
       {detail.data && <Notes run={detail.data} />}
       <div className="grid grid-cols-1 gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
-        <Trends run={run} everyMs={everyMs} />
+        <Trends run={run} spec={detail.data?.spec ?? null} everyMs={everyMs} />
       </div>
       <div className="grid grid-cols-1 gap-4 xl:grid-cols-[minmax(0,2fr)_minmax(0,3fr)]">
         <div className="h-96">

@@ -16,6 +16,7 @@ import { RunFields, WorkloadFields } from "./newrun/RunFields";
 import { SchedulerChoice } from "./newrun/SchedulerChoice";
 import { SpecJson } from "./newrun/SpecJson";
 import { StartPanel } from "./newrun/StartPanel";
+import { TraceDrop } from "./newrun/TraceDrop";
 import { useRepeatedRun } from "./newrun/useRepeatedRun";
 import { useSpecCheck } from "./newrun/useSpecCheck";
 
@@ -83,6 +84,7 @@ export default function NewRun() {
             onStart={() => start.mutate()}
             onReset={() => change({})}
           />
+          <TraceDrop />
           <SpecJson
             text={json ?? toJson(draft)}
             problem={jsonProblem}

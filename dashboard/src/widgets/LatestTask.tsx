@@ -2,7 +2,7 @@ import { placementText } from "../devices";
 import { count, megabytes, number, seconds } from "../format";
 import { type LatestResult, useLive, useSchedulers } from "../live";
 import { labelOf } from "../schedulers";
-import { Link, SchedulerName } from "../ui";
+import { Link, SchedulerName, Term } from "../ui";
 
 /** The newest task that every scheduler has finished, and their results. */
 export function LatestTask() {
@@ -22,7 +22,8 @@ export function LatestTask() {
           Task {count(task.id)}
         </Link>
         <p className="num text-xs text-muted">
-          size {number(task.size)} · intensity {number(task.intensity, 2)} · {megabytes(task.memory)}
+          size {number(task.size)} · <Term name="intensity">intensity</Term> {number(task.intensity, 2)} ·{" "}
+          {megabytes(task.memory)}
         </p>
       </div>
       <ul className="flex flex-1 justify-between gap-5">

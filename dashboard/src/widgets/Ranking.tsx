@@ -2,7 +2,17 @@ import { useMemo, useRef, useState } from "react";
 import type { Weights } from "../api/types";
 import { dollars, joules, percent, score, seconds } from "../format";
 import { type ComparisonRow, useComparison } from "../live";
-import { Badge, type Column, failedColumn, numberColumn, RankedName, schedulerColumn, Table, Widget } from "../ui";
+import {
+  Badge,
+  type Column,
+  failedColumn,
+  numberColumn,
+  RankedName,
+  schedulerColumn,
+  Table,
+  Term,
+  Widget,
+} from "../ui";
 import { describeWeights, MEASURE_LABELS, MEASURES, totalWeight, useWeights } from "../weights";
 import { LearnersObjective } from "./LearnersObjective";
 import type { ArenaWidget } from "./layout";
@@ -67,7 +77,11 @@ export function Ranking() {
     >
       <Sliders onMoving={setMoving} />
       <LearnersObjective />
-      <ol className="mt-2">
+      <p className="mt-2 flex justify-between px-1 text-[0.6875rem] text-muted">
+        <Term name="pareto">Pareto</Term>
+        <Term name="score">Score</Term>
+      </p>
+      <ol>
         {ranked.map((row) => (
           <li
             key={row.name}

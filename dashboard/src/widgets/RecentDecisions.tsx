@@ -1,9 +1,10 @@
 import { ChevronLeft, ChevronsRight } from "lucide-react";
+import { runPath } from "../api/client";
 import { useRunPolled } from "../api/runs";
 import type { TaskPage, TaskRow } from "../api/types";
 import { devicesLabel, placementText } from "../devices";
 import { dollars, joules, megabytes, modelVersion, number, overOracle, percent, seconds } from "../format";
-import { useSchedulers } from "../live";
+import { useRun, useSchedulers } from "../live";
 import { labelOf } from "../schedulers";
 import {
   Badge,
@@ -111,6 +112,7 @@ export function RecentDecisions({ only }: { only?: string }) {
   const status = useParameter("status");
   const before = useParameter("before");
   const limit = by ? PAGE_ONE_SCHEDULER : PAGE_ALL_SCHEDULERS;
+  const run = useRun();
   const sorting = useSorting();
   const offset = useParameter("offset");
   const query = sorting
@@ -126,6 +128,9 @@ export function RecentDecisions({ only }: { only?: string }) {
       {...recentDecisions}
       source={source}
       scroll
+      files={
+        run ? [{ label: "CSV of the whole run", href: runPath(run, "/ledger.csv", { scheduler: by }) }] : undefined
+      }
       actions={
         <>
           {!only && (

@@ -21,7 +21,13 @@ export function Notes({ run }: { run: Run }) {
   });
   const box = "rounded-lg border border-line bg-raised px-2.5 hover:border-line-strong placeholder:text-faint";
   return (
-    <Widget id="run-notes" title="Tags and notes" caption="For everybody who uses this arena. Searchable." scroll>
+    <Widget
+      exported={false}
+      id="run-notes"
+      title="Tags and notes"
+      caption="For everybody who uses this arena. Searchable."
+      scroll
+    >
       <form
         className="grid gap-3 px-1 md:grid-cols-[minmax(0,1fr)_minmax(0,2fr)_auto] md:items-end"
         onSubmit={(event) => {

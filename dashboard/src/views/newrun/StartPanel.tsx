@@ -26,6 +26,7 @@ export function StartPanel({
   const ready = !blocked && ((check.current && check.ok) || check.failure !== null);
   return (
     <Widget
+      exported={false}
       id="new-start"
       title="Start"
       caption="The gateway checks the spec as you type."
