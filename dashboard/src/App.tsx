@@ -1,10 +1,11 @@
 import { Suspense, useEffect } from "react";
-import { isActive, useRuns } from "./api/runs";
+import { useRuns } from "./api/runs";
 import { feed, useLink, useLive, useRun } from "./live";
 import { ErrorBoundary } from "./shell/ErrorBoundary";
 import { Header } from "./shell/Header";
 import { Navigation } from "./shell/Navigation";
 import { RunNotices } from "./shell/RunNotices";
+import { Tour } from "./shell/Tour";
 import { Button } from "./ui/Button";
 import { Toasts } from "./ui/Toast";
 import { Empty, Skeleton } from "./ui/Widget";
@@ -37,13 +38,14 @@ export function App() {
         <Header />
         <main id="content" tabIndex={-1} className="px-3 pt-3 outline-none md:px-5 md:pt-4">
           <ErrorBoundary key={view}>
-            <Suspense fallback={<Skeleton />}>
+            <Suspense fallback={<Opening />}>
               <Content view={view} />
             </Suspense>
           </ErrorBoundary>
         </main>
       </div>
       <Toasts />
+      <Tour />
     </div>
   );
 }
@@ -69,13 +71,12 @@ function Content({ view }: { view: string }) {
 /** The run in the address; without one the newest, also after a newer one starts. */
 function useWatchedRun(): void {
   const selected = useParameter("run");
-  const shown = useRun();
-  const state = useLive((live) => live.state);
-  const newest = useRuns().data?.[0]?.run ?? null;
-  useEffect(() => feed.watch(selected), [selected]);
+  const runs = useRuns();
+  const newest = runs.data?.[0]?.run ?? null;
+  const known = !runs.loading;
   useEffect(() => {
-    if (!selected && shown && newest && newest !== shown && !isActive(state)) feed.reconnect();
-  }, [selected, shown, newest, state]);
+    if (selected || known) feed.watch(selected ?? newest);
+  }, [selected, newest, known]);
 }
 
 function useTitle(title: string): void {
@@ -92,6 +93,17 @@ function Connecting() {
   return (
     <div className="mt-24">
       <Empty>{unreachable ? "The gateway does not answer. Retrying." : (problem ?? "Connecting…")}</Empty>
+    </div>
+  );
+}
+
+/** While the code of a view is loaded. */
+function Opening() {
+  const connection = useLink((link) => link.connection);
+  if (connection !== "offline" && connection !== "reconnecting") return <Skeleton />;
+  return (
+    <div className="mt-24">
+      <Empty>The gateway does not answer. The view opens when it does.</Empty>
     </div>
   );
 }

@@ -1,8 +1,30 @@
 import { describe, expect, it } from "vitest";
 import type { DeviceType, RunSpec } from "./api/types";
-import { deviceCounts, deviceLabel, devicesLabel, isAccelerator, nodeNames, typeColours, typeLabel } from "./devices";
+import {
+  deviceCounts,
+  deviceLabel,
+  deviceShade,
+  devicesLabel,
+  isAccelerator,
+  nodeNames,
+  placementText,
+  typeColours,
+  typeLabel,
+} from "./devices";
 
 type Cluster = RunSpec["cluster"];
+
+describe("the placement of a task", () => {
+  it("names the devices that worked on it", () => {
+    const text = (gpu_fraction: number, device_name: string | null, cpu_name: string | null) =>
+      placementText({ gpu_fraction, device_name, cpu_name });
+    expect(text(0, null, "cpu_0")).toBe("all of it on CPU 0");
+    expect(text(1, "gpu_2", null)).toBe("all of it on GPU 2");
+    expect(text(0.6, "gpu_2", "cpu_0")).toBe("60.0 % on GPU 2, 40.0 % on CPU 0");
+    // Its memory did not fit: the CPU ran what was meant for the GPU.
+    expect(text(1, null, "cpu_0")).toBe("all of it on CPU 0");
+  });
+});
 
 describe("labels", () => {
   it("of short type names are in capitals", () => {
@@ -163,9 +185,17 @@ describe("colours of device types", () => {
     }
   });
 
-  it("repeat where there are more types than colours", () => {
-    const names = Array.from({ length: 7 }, (_, at) => `gpu${at}`);
-    const colours = typeColours(names, [], PALETTES[0]);
-    expect(colours.gpu6).toBe(colours.gpu0);
+  it("never repeat, however many types there are", () => {
+    for (const theme of ["dark", "light"] as const) {
+      const many = Array.from({ length: 40 }, (_, at) => (at % 2 ? `cpu${at}` : `x${at}`));
+      const colours = typeColours(many, [], { theme, gpu: "#7aa2ff", cpu: "#ff8f6b" });
+      expect(new Set(Object.values(colours)).size).toBe(40);
+    }
+  });
+
+  it("of equal devices all differ", () => {
+    const shades = Array.from({ length: 16 }, (_, at) => deviceShade("#7aa2ff", at, 16));
+    expect(new Set(shades).size).toBe(16);
+    expect(shades.at(-1)).toBe("rgba(122, 162, 255, 0.250)");
   });
 });

@@ -1,5 +1,6 @@
 /** Labels and colours of devices and their types, the same in every chart. */
 import type { DeviceType, RunSpec } from "./api/types";
+import { percent } from "./format";
 import type { ThemeName } from "./schedulers";
 
 type Cluster = RunSpec["cluster"];
@@ -20,6 +21,21 @@ export function devicesLabel(row: { device_name: string | null; cpu_name: string
   return [row.device_name, row.cpu_name].flatMap((name) => (name ? [deviceLabel(name)] : [])).join(" + ") || "–";
 }
 
+interface Placed {
+  gpu_fraction: number | null;
+  device_name: string | null;
+  cpu_name: string | null;
+}
+
+/** Where a task ran: "all of it on CPU 0", "60.0 % on GPU 1, 40.0 % on CPU 0". */
+export function placementText({ gpu_fraction, device_name, cpu_name }: Placed): string {
+  const share = gpu_fraction ?? 0;
+  const [device, cpu] = [device_name, cpu_name].map((name) => (name ? deviceLabel(name) : null));
+  if (device && cpu) return `${percent(share)} on ${device}, ${percent(1 - share)} on ${cpu}`;
+  if (device || cpu) return `all of it on ${device ?? cpu}`;
+  return "it ran nowhere";
+}
+
 /** The rule of the gateway for a type that is not described: a CPU if its name begins with cpu. */
 export function isAccelerator(type: string, types: readonly DeviceType[]): boolean {
   return types.find((each) => each.name === type)?.accelerator ?? !type.toLowerCase().startsWith("cpu");
@@ -37,9 +53,33 @@ const SHADES: Record<ThemeName, { accelerator: string[]; cpu: string[] }> = {
   },
 };
 
+/** The hues of types beyond the named colours: cold ones and warm ones. */
+const HUES = { accelerator: [170, 310], cpu: [330, 420] } as const;
+
+/** A colour that no other of the family has: as far as possible from those before. */
+function furtherColour(family: keyof typeof HUES, number: number, theme: ThemeName): string {
+  const [from, to] = HUES[family];
+  // The golden ratio spreads any number of points over a range.
+  const hue = (from + ((number * 0.618034) % 1) * (to - from)) % 360;
+  const lightness = (theme === "dark" ? 52 : 28) + ((number * 37) % 30);
+  return hexOf(hue / 360, 0.62, lightness / 100);
+}
+
+function hexOf(hue: number, saturation: number, lightness: number): string {
+  const strength = saturation * Math.min(lightness, 1 - lightness);
+  const part = (shift: number) => {
+    const at = (shift + hue * 12) % 12;
+    const value = lightness - strength * Math.max(-1, Math.min(at - 3, 9 - at, 1));
+    return Math.round(value * 255)
+      .toString(16)
+      .padStart(2, "0");
+  };
+  return `#${part(0)}${part(8)}${part(4)}`;
+}
+
 /**
  * The colour of each type: cold ones for accelerators, warm ones for CPUs, which also differ in lightness
- * for people who do not see the hue. They repeat after six accelerators and four CPUs.
+ * for people who do not see the hue. No two types have the same.
  */
 export function typeColours(
   names: readonly string[],
@@ -52,18 +92,20 @@ export function typeColours(
     cpu: { colours: [palette.cpu, ...shades.cpu], used: 0 },
   };
   const colours = names.map((name): [string, string] => {
-    const family = families[isAccelerator(name, types) ? "accelerator" : "cpu"];
-    const colour = family.colours[family.used % family.colours.length] as string;
+    const kind = isAccelerator(name, types) ? "accelerator" : "cpu";
+    const family = families[kind];
+    const colour = family.colours[family.used] ?? furtherColour(kind, family.used, palette.theme);
     family.used += 1;
     return [name, colour];
   });
   return Object.fromEntries(colours);
 }
 
-/** The same colour with less strength for each further device of a type. */
-export function deviceShade(colour: string, position: number): string {
+/** The same colour with less strength for each further device of a type; none of its `devices` have the same. */
+export function deviceShade(colour: string, position: number, devices = 4): string {
   const parts = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
-  return `rgba(${parts.join(", ")}, ${(1 - (position % 4) * 0.2).toFixed(2)})`;
+  const step = Math.min(0.2, 0.75 / Math.max(devices - 1, 1));
+  return `rgba(${parts.join(", ")}, ${(1 - position * step).toFixed(3)})`;
 }
 
 function nodeCounts(cluster: Cluster): Map<string, number> {

@@ -14,12 +14,23 @@ export function useTheme(): ThemeName {
   return useStore(theme);
 }
 
-export function toggleTheme(): void {
-  const next = theme.getState() === "dark" ? "light" : "dark";
+function show(next: ThemeName): void {
   document.documentElement.dataset.theme = next;
   document.querySelector('meta[name="theme-color"]')?.setAttribute("content", next === "dark" ? "#070a12" : "#eef1f7");
-  localStorage.setItem(KEY, next);
   theme.setState(next, true);
+}
+
+export function toggleTheme(): void {
+  const next = theme.getState() === "dark" ? "light" : "dark";
+  localStorage.setItem(KEY, next);
+  show(next);
+}
+
+/** Until a theme is chosen here, the page has that of the system, also when it changes. */
+export function followSystemTheme(): void {
+  window.matchMedia("(prefers-color-scheme: light)").addEventListener("change", ({ matches }) => {
+    if (!localStorage.getItem(KEY)) show(matches ? "light" : "dark");
+  });
 }
 
 export interface Palette {

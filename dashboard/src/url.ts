@@ -1,5 +1,6 @@
 /** View, run and filters are query parameters, so that a screen can be bookmarked and shared. */
 import { navigate, useLocationProperty } from "wouter/use-browser-location";
+import { feed, useRun } from "./live";
 
 export type Parameters = Record<string, string>;
 export type Change = Record<string, string | number | null | undefined>;
@@ -22,9 +23,17 @@ export function changed(parameters: Parameters, change: Change): Parameters {
   return Object.fromEntries(next.map(([key, value]) => [key, String(value)]));
 }
 
-/** Another view keeps the run and what counts; filters belong to the view that is left. */
-export function viewAddress(parameters: Parameters, view: string, change: Change = {}): Parameters {
-  const { run = "", weights = "", by = "" } = parameters;
+/**
+ * Another view keeps the run and what counts; filters belong to the view that is left. Without a run in the address
+ * it is the one on the screen: whoever gets the link sees the same.
+ */
+export function viewAddress(
+  parameters: Parameters,
+  view: string,
+  change: Change = {},
+  shown: string | null = null,
+): Parameters {
+  const { run = shown ?? "", weights = "", by = "" } = parameters;
   return changed({ run, weights, by, view }, change);
 }
 
@@ -38,7 +47,8 @@ export function useParameter(key: string): string | null {
 
 /** The address of another view of the same run. */
 export function useViewAddress(view: string, change?: Change): string {
-  return useLocationProperty(() => format(viewAddress(current(), view, change)));
+  const shown = useRun();
+  return useLocationProperty(() => format(viewAddress(current(), view, change, shown)));
 }
 
 /** Changes filters of the current view; with `replace` false, Back undoes the change. */
@@ -47,6 +57,6 @@ export function setParameters(change: Change, replace = true): void {
 }
 
 export function openView(view: string, change: Change = {}): void {
-  navigate(format(viewAddress(current(), view, change)));
+  navigate(format(viewAddress(current(), view, change, feed.live.getState().run)));
   window.scrollTo(0, 0);
 }

@@ -136,6 +136,12 @@ class RunBook:
 
         return await self.change(run, with_objective)
 
+    async def set_notes(self, run: str, tags: tuple[str, ...], notes: str) -> RunRecord:
+        """What people write about a run; when it ended stays as it is."""
+        return await self.change(
+            run, lambda record: {"tags": tags, "notes": notes, "updated_at": record.updated_at}
+        )
+
     async def change(self, run: str, fields: Callable[[RunRecord], Change]) -> RunRecord:
         """Change the fields that `fields` returns of the current record; none: nothing changes."""
         if not subjects.RUN_ID.fullmatch(run):
@@ -144,14 +150,14 @@ class RunBook:
             record, revision = await self._read(run)
             if not (new := fields(record)):
                 return record
-            changed = record.model_copy(update={**new, "updated_at": time.time()})
+            after = record.model_copy(update={"updated_at": time.time(), **new})
             try:
                 kv = await self._kv()
-                await kv.update(run, changed.model_dump_json().encode(), last=revision)
+                await kv.update(run, after.model_dump_json().encode(), last=revision)
             except KeyWrongLastSequenceError:
                 continue
-            self._records[run] = changed
-            return changed
+            self._records[run] = after
+            return after
 
     async def delete(self, run: str) -> None:
         await (await self._kv()).purge(run)

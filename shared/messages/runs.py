@@ -82,6 +82,9 @@ class RunRecord(BaseModel):
     # By scheduler; services of older versions wrote none of these two.
     suspended: dict[str, Suspension] = {}
     resumed: dict[str, Retry] = {}
+    # What people write about it; older records have none.
+    tags: tuple[str, ...] = ()
+    notes: str = ""
 
     @property
     def competing(self) -> tuple[str, ...]:

@@ -37,8 +37,12 @@ def chromium() -> Iterator[Browser]:
 
 
 def new_context(browser: Browser, size: dict[str, int] = DESKTOP, **options: Any) -> BrowserContext:
-    """Without transitions, so that a test never sees a colour between two themes."""
-    return browser.new_context(viewport=size, reduced_motion="reduce", **options)  # type: ignore[arg-type]
+    """Without transitions, so that a test never sees a colour between two themes; dark unless it
+    says otherwise, and of somebody who has seen the tour."""
+    options = {"color_scheme": "dark", "reduced_motion": "reduce", **options}
+    context = browser.new_context(viewport=size, **options)  # type: ignore[arg-type]
+    context.add_init_script("localStorage.setItem('hybrid.tour', 'seen')")
+    return context
 
 
 class Viewer:

@@ -123,33 +123,29 @@ async def test_every_measure_and_the_failures_are_beside_the_rank(
     assert "it was charged as if it had run on the slowest device type" in failed["explanation"]
 
 
-async def test_progress_ends_with_the_newest_totals(arena: Arena, http: httpx.AsyncClient) -> None:
-    """400 tasks in batches of 50 are 8 batches."""
+async def test_progress_is_exact_at_every_point_inside_batches_too(
+    arena: Arena, http: httpx.AsyncClient
+) -> None:
+    """400 tasks in batches of 50; most points are not at the end of a batch."""
     await whole(arena, "greedy", "oracle")
     run = await completed(http)
-    body = await get(http, f"/api/runs/{run}/progress", points=500)
-    track = body["schedulers"]["greedy"]
-    (row,) = arena.store.query(
-        "SELECT sum(time) AS time, sum(energy) AS energy, sum(cost) AS cost "
-        "FROM scheduler_results FINAL WHERE scheduler = 'greedy'"
+    rows = arena.store.query(
+        "SELECT time, turnaround, energy, cost FROM scheduler_results FINAL "
+        "WHERE scheduler = 'greedy' ORDER BY task_id"
     )
-    assert track["tasks"][-1] == 400
-    assert track["total_time"][-1] == pytest.approx(row["time"], rel=1e-9)
-    assert track["total_energy"][-1] == pytest.approx(row["energy"], rel=1e-9)
-    assert track["total_cost"][-1] == pytest.approx(row["cost"], rel=1e-9)
-    for tasks, total in zip(track["tasks"], track["total_time"], strict=True):
-        (row,) = arena.store.query(
-            "SELECT sum(time) AS time FROM scheduler_results FINAL "
-            "WHERE scheduler = 'greedy' AND task_id < {t:Int64}",
-            {"t": tasks},
-        )
-        assert total == pytest.approx(row["time"], rel=1e-9)
-    few = await get(http, f"/api/runs/{run}/progress", points=3)
-    shown = few["schedulers"]["oracle"]["tasks"]
-    assert len(shown) == 3
-    assert (shown, shown[-1]) == (sorted(shown), 400)
-    for points in (1, 501):
-        assert_problem(await http.get(f"/api/runs/{run}/progress?points={points}"), 422)
+    sums = {
+        field: np.cumsum([row[field] for row in rows])
+        for field in ("time", "turnaround", "energy", "cost")
+    }
+    # Coarse first: what is known of it is used again for the finer one.
+    for points, expected in ((9, [64, 128, 192, 256, 320, 384, 400]), (500, [*range(1, 401)])):
+        body = await get(http, f"/api/runs/{run}/progress", points=points)
+        track = body["schedulers"]["greedy"]
+        assert track["tasks"] == expected
+        for field, sum_of in sums.items():
+            wanted = [sum_of[tasks - 1] for tasks in expected]
+            assert track[f"total_{field}"] == pytest.approx(wanted, rel=1e-9)
+        assert body["schedulers"]["oracle"]["tasks"] == expected
 
 
 def busy(rows: list[dict[str, Any]], name: str, start: float, end: float) -> float:

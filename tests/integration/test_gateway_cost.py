@@ -11,6 +11,7 @@ import pytest
 from services.gateway.analysis import queries as analysis
 from services.gateway.analysis.device_work import work_between
 from services.gateway.analysis.errors import error_tracks
+from services.gateway.analysis.progress import ProgressTracks
 from services.gateway.analysis.queues import queue_tracks
 from services.gateway.history import queries as history
 from services.gateway.models.queries import models
@@ -108,7 +109,7 @@ def looks(store: ReadsTables, run: str) -> dict[str, int]:
     return {
         "results": analysis.results(store, run, BOTH, first, last).num_rows,
         "features": analysis.features(store, run, first, last).num_rows,
-        "progress": len(analysis.progress(store, run, BOTH, 10)["greedy"]),
+        "progress": len(ProgressTracks(store).of(run, BOTH, 10)["greedy"].tasks),
         "newest work": work(store, run, "oracle", end - 20, end),
         "old work": work(store, run, "oracle", 100, 120),
         "work behind a queue": work(store, run, "greedy", end - 20, end),
@@ -130,7 +131,7 @@ def test_a_look_costs_the_same_after_a_million_tasks(runs: ReadsTables) -> None:
     assert found == {
         "results": 1000,
         "features": 500,
-        "progress": 10,
+        "progress": 8,  # at multiples of 131,072 tasks, and at the end
         "newest work": 80,  # four a second for 20 seconds
         "old work": 80,
         "work behind a queue": 40,
@@ -144,11 +145,20 @@ def test_a_look_costs_the_same_after_a_million_tasks(runs: ReadsTables) -> None:
         "all events": 100,
     }
     # Of 2,000,000 results, 1,000,000 tasks and events and 200,000 standings each query reads a
-    # granule or two of each scheduler; progress one for each of its ten points.
+    # granule or two of each scheduler; progress, in three queries, one or two for each point.
     assert len(runs.read_rows) >= len(found)
-    *others, progress = sorted(runs.read_rows)
+    *others, _, _, progress = sorted(runs.read_rows)
     assert max(others) <= 4 * GRANULE
-    assert progress <= 2 * 11 * GRANULE
+    assert progress <= 2 * 8 * 2 * GRANULE
+
+
+def test_points_of_progress_are_computed_once(runs: ReadsTables) -> None:
+    tracks = ProgressTracks(runs)
+    first = tracks.of("long", BOTH, 100)
+    runs.read_rows.clear()
+    assert tracks.of("long", BOTH, 100) == first
+    assert len(runs.read_rows) == 1  # the newest standings
+    assert sum(runs.read_rows) <= 2 * GRANULE
 
 
 def test_queues_are_counted_from_as_many_rows_after_a_million_tasks(runs: ReadsTables) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from typing import Any
 
 import httpx
@@ -50,6 +52,50 @@ async def test_tasks_are_paged_newest_first_without_gaps(
     for bad in ("limit=0", "limit=501", "status=odd", "before=-1"):
         assert_problem(await http.get(f"/api/runs/{run}/tasks?{bad}"), 422)
     assert_problem(await http.get(f"/api/runs/{run}/tasks?scheduler=other"), 404)
+
+
+async def test_a_sorted_ledger_covers_the_whole_run(arena: Arena, http: httpx.AsyncClient) -> None:
+    await whole(arena, "greedy", "oracle")
+    run = await completed(http)
+    both = arena.store.query(
+        "SELECT r.wait AS wait, t.size AS size, r.time / o.time AS vs_oracle "
+        "FROM (SELECT * FROM scheduler_results FINAL) AS r "
+        "JOIN (SELECT * FROM tasks FINAL) AS t USING (task_id) "
+        "JOIN (SELECT * FROM scheduler_results FINAL WHERE scheduler = 'oracle') AS o "
+        "USING (task_id)"
+    )
+    for column in ("wait", "size", "vs_oracle"):
+        shown: list[float] = []
+        offset: int | None = 0
+        while offset is not None:
+            body = await get(
+                http,
+                f"/api/runs/{run}/tasks",
+                sort=column,
+                descending=True,
+                limit=300,
+                offset=offset,
+            )
+            shown += [row[column] for row in body["rows"]]
+            offset = body["next_offset"]
+        expected = sorted((row[column] for row in both), reverse=True)
+        assert shown == pytest.approx(expected, rel=1e-9)
+    own = await get(http, f"/api/runs/{run}/tasks", sort="time", scheduler="greedy", limit=5)
+    assert {row["scheduler_name"] for row in own["rows"]} == {"greedy"}
+    assert_problem(await http.get(f"/api/runs/{run}/tasks?sort=1"), 422)
+
+
+async def test_the_ledger_is_exported_with_every_row(arena: Arena, http: httpx.AsyncClient) -> None:
+    await whole(arena, "greedy", "oracle")
+    run = await completed(http)
+    answer = await http.get(f"/api/runs/{run}/ledger.csv")
+    assert answer.headers["content-type"].startswith("text/csv")
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert len(rows) == 800
+    (stored,) = arena.store.query("SELECT sum(turnaround) AS t FROM scheduler_results FINAL")
+    assert sum(float(row["turnaround"]) for row in rows) == pytest.approx(stored["t"], rel=1e-9)
+    assert {row["scheduler"] for row in rows} == {"greedy", "oracle"}
+    assert all(float(row["size"]) > 0 for row in rows)
 
 
 async def test_failed_tasks_are_found_among_many(arena: Arena, http: httpx.AsyncClient) -> None:
@@ -146,6 +192,44 @@ async def test_runs_are_paged(arena: Arena, http: httpx.AsyncClient) -> None:
     rest = await get(http, "/api/runs", before=made[3])
     assert [run["run"] for run in rest] == [made[2], made[1], made[0]]
     assert_problem(await http.get("/api/runs?before=none"), 404)
+
+
+async def test_runs_are_found_by_what_people_wrote_about_them(
+    arena: Arena, http: httpx.AsyncClient
+) -> None:
+    await arena.schedulers("greedy")
+    first = await started(http, name="Friday", workload={"preset": "readme"})
+    second = await started(http)
+    written = {"tags": ["paper", " paper ", "Figure 2"], "notes": "the GPU was slow"}
+    answer = await http.put(f"/api/runs/{second}/notes", json=written)
+    assert (answer.json()["tags"], answer.json()["notes"]) == (
+        ["paper", "Figure 2"],
+        "the GPU was slow",
+    )
+
+    async def found(search: str) -> list[str]:
+        return [row["run"] for row in await get(http, "/api/runs", search=search)]
+
+    assert await found("figure SLOW") == [second]
+    assert await found("friday") == await found("readme running") == [first]
+    assert await found("") == [second, first]
+    assert await found("friday paper") == []
+    # A later change of the state keeps them.
+    await http.post("/api/simulation/stop", params={"run": second})
+    assert (await get(http, f"/api/runs/{second}"))["tags"] == ["paper", "Figure 2"]
+    assert_problem(await http.put("/api/runs/nobody/notes", json=written), 404)
+    assert_problem(await http.put(f"/api/runs/{first}/notes", json={"tags": [""]}), 422)
+
+
+async def test_a_run_has_its_load(arena: Arena, http: httpx.AsyncClient) -> None:
+    """Twice the tasks in the same time are twice the load."""
+    await arena.schedulers("greedy")
+    loads = []
+    for rate in (4, 8):
+        run = await started(http, tasks=2000, workload={"arrival_rate": rate})
+        loads.append((await get(http, f"/api/runs/{run}"))["load"])
+    assert loads[1] == pytest.approx(2 * loads[0], rel=1e-6)
+    assert 0.05 < loads[0] < 5
 
 
 async def test_a_spec_is_checked_without_starting_it(arena: Arena, http: httpx.AsyncClient) -> None:

@@ -387,6 +387,25 @@ async def test_the_type_and_the_size_of_a_body_are_checked(http: httpx.AsyncClie
     assert (await send(http, run, -1, rows(0, 1))).status_code == 422
 
 
+async def test_tasks_may_come_as_csv(arena: Arena, http: httpx.AsyncClient) -> None:
+    run = await started(http, **SUBMITTED)
+    text = (
+        "task_id,size,compute_intensity,memory_required,arrival_time,dependencies,divisible,user\n"
+        "7,100,0.5,10,0,,1,ada\n8,200,0.25,20,0.5,0,0,bob\n9,300,1,30,2,0;1,1,ada\n"
+    )
+    path, csv = f"/api/runs/{run}/tasks?first=0&last=true", {"Content-Type": "text/csv"}
+    answer = await http.post(path, content=text.replace("200", "many"), headers=csv)
+    assert answer.status_code == 422
+    assert "many" in answer.text
+    answer = await http.post(path, content=text, headers=csv)
+    assert answer.status_code == 202, answer.text
+    table = await sent(arena, run)
+    assert table.column("size").to_pylist() == [100, 200, 300]
+    assert table.column("dependencies").to_pylist() == [[], [0], [0, 1]]
+    assert table.column("divisible").to_pylist() == [True, False, True]
+    assert table.column("arrival_time").to_pylist() == [0, 0.5, 2]
+
+
 async def test_other_number_types_and_missing_dependencies_are_accepted(
     arena: Arena, http: httpx.AsyncClient
 ) -> None:

@@ -48,6 +48,16 @@ export function post<T>(url: string, body?: unknown, signal?: AbortSignal): Prom
   return request("POST", url, body, signal);
 }
 
+/** CSV in the body; null where the gateway asks to try again later. */
+export async function postText<T>(url: string, text: string): Promise<T | null> {
+  try {
+    return await request<T>("POST", url, new Blob([text], { type: "text/csv" }));
+  } catch (error) {
+    if (error instanceof ApiError && (error.status === 429 || error.status === 423)) return null;
+    throw error;
+  }
+}
+
 export function put<T>(url: string, body: unknown): Promise<T> {
   return request("PUT", url, body);
 }
@@ -60,8 +70,10 @@ async function request<T>(method: string, url: string, body?: unknown, signal?: 
   const headers: Record<string, string> = {};
   const token = readToken();
   if (token && method !== "GET") headers.Authorization = `Bearer ${token}`;
-  if (body !== undefined) headers["Content-Type"] = "application/json";
-  const init = { method, headers, body: body === undefined ? null : JSON.stringify(body), signal: signal ?? null };
+  const blob = body instanceof Blob ? body : null;
+  if (body !== undefined) headers["Content-Type"] = blob?.type ?? "application/json";
+  const content = body === undefined ? null : (blob ?? JSON.stringify(body));
+  const init = { method, headers, body: content, signal: signal ?? null };
   let response: Response;
   try {
     response = await fetch(url, init);

@@ -1718,6 +1718,8 @@ export interface components {
             /** @description which model decides a task follows from the task, so that results can be repeated; the objective of such a run cannot be changed */
             lockstep: boolean;
             name: string;
+            /** @description written by people */
+            notes: string;
             run: string;
             spec: components["schemas"]["RunSpec"];
             state: components["schemas"]["RunState"];
@@ -1725,6 +1727,8 @@ export interface components {
             suspended: {
                 [key: string]: components["schemas"]["SuspendedScheduler"];
             };
+            /** @description given by people, to find it again */
+            tags: string[];
             updated_at: number;
         };
         RunDetail: {
@@ -1733,11 +1737,15 @@ export interface components {
             created_at: number;
             /** @description those of its schedulers that learn */
             learning_schedulers: string[];
+            /** @description work that arrives over what all devices together can do, of the first 10,000 tasks; none where all arrive at once, and for submitted tasks until the run has ended */
+            load: number | null;
             /** @description which model decides a task follows from the task, so that results can be repeated; the objective of such a run cannot be changed */
             lockstep: boolean;
             /** @description what `busy` of a scheduler has a number for each */
             meters: components["schemas"]["Meter"][];
             name: string;
+            /** @description written by people */
+            notes: string;
             run: string;
             schedulers: {
                 [key: string]: components["schemas"]["SchedulerStanding"];
@@ -1748,11 +1756,20 @@ export interface components {
             suspended: {
                 [key: string]: components["schemas"]["SuspendedScheduler"];
             };
+            /** @description given by people, to find it again */
+            tags: string[];
             /** @description tasks sent so far */
             tasks: number;
             /** @description the device types of the cluster */
             types: components["schemas"]["DeviceType"][];
             updated_at: number;
+        };
+        /** @description What people write about a run. */
+        RunNotes: {
+            /** @default  */
+            notes: string;
+            /** @default [] */
+            tags: string[];
         };
         /** @description One simulation. */
         RunSpec: {
@@ -2093,6 +2110,11 @@ export interface components {
             type_time: number[];
         };
         Status: {
+            /**
+             * @description the schedulers that are compared
+             * @default []
+             */
+            competing: string[];
             /** @default false */
             is_running: boolean;
             /**
@@ -2272,6 +2294,8 @@ export interface components {
         TaskPage: {
             /** @description `before` of the next page; none: the last page */
             next_before: number | null;
+            /** @description `offset` of the next page of a sorted list; none: the last page */
+            next_offset?: number | null;
             rows: components["schemas"]["ResultRow"][];
         };
         /** @description What the task takes on every device type, and the best that it could take. */
@@ -2347,7 +2371,7 @@ export interface components {
             size: (number | null)[];
             task_id: number[];
         };
-        /** @description Totals of one scheduler after some of its batches, oldest first. */
+        /** @description Totals of one scheduler after some of its tasks, oldest first. */
         Track: {
             failed: number[];
             tasks: number[];
@@ -2355,7 +2379,7 @@ export interface components {
             total_energy: number[];
             total_time: number[];
             total_turnaround: number[];
-            /** @description of all tasks so far */
+            /** @description of all tasks up to the end of the batch that has the last of these */
             turnaround_p95: number[];
         };
         /** @description A task's features with the Oracle's share and time. */
@@ -2900,6 +2924,7 @@ export type ResultRow = components['schemas']['ResultRow'];
 export type RollbackRequest = components['schemas']['RollbackRequest'];
 export type Run = components['schemas']['Run'];
 export type RunDetail = components['schemas']['RunDetail'];
+export type RunNotes = components['schemas']['RunNotes'];
 export type RunSpec = components['schemas']['RunSpec'];
 export type RunState = components['schemas']['RunState'];
 export type Scheduler = components['schemas']['Scheduler'];

@@ -1,5 +1,5 @@
 /** GET requests that repeat, and what happens when any request fails. */
-import { QueryClient, useQuery } from "@tanstack/react-query";
+import { QueryClient, useQueries, useQuery } from "@tanstack/react-query";
 import { feed } from "../live";
 import { toast } from "../ui/Toast";
 import { ApiError, get } from "./client";
@@ -41,6 +41,18 @@ export function usePolled<T>(path: string | null, everyMs: number): Polled<T> {
     stale: data !== null && (query.isPlaceholderData || error !== null),
     refetch: query.refetch,
   };
+}
+
+/** Several paths of one kind, in their order. */
+export function usePolledAll<T>(paths: string[], everyMs: number): (T | null)[] {
+  const queries = useQueries({
+    queries: paths.map((path) => ({
+      queryKey: [path],
+      queryFn: ({ signal }: { signal: AbortSignal }) => get<T>(path, signal),
+      refetchInterval: everyMs || (false as const),
+    })),
+  });
+  return queries.map((query) => query.data ?? null);
 }
 
 /** The path and its run: data of one run must never appear under another. */

@@ -1,5 +1,6 @@
 /** The list of runs, and requests about the run on the screen. */
 import { useLive, useRun } from "../live";
+import { withoutFingerprint } from "../workload";
 import { path, type Query, runPath } from "./client";
 import { type Polled, usePolled } from "./polling";
 import type { Run, RunState } from "./types";
@@ -21,17 +22,20 @@ export function useRuns(): Polled<Run[]> {
   return usePolled<Run[]>(path("/api/runs", { limit: 50 }), 5_000);
 }
 
-/** Polls a path below the run on the screen; sends nothing while `ready` is false. */
+/** Polls a path below the run on the screen (0: once); sends nothing while `ready` is false. */
 export function useRunPolled<T>(rest: string, query: Query = {}, everyMs = ACTIVE_MS, ready = true): Polled<T> {
   const run = useRun();
   const state = useLive((live) => live.state);
-  return usePolled<T>(run && ready ? runPath(run, rest, query) : null, state === "running" ? everyMs : IDLE_MS);
+  return usePolled<T>(
+    run && ready ? runPath(run, rest, query) : null,
+    everyMs && (state === "running" ? everyMs : IDLE_MS),
+  );
 }
 
 export function runLabel(run: Pick<Run, "run" | "name">): string {
-  return run.name || run.run;
+  return withoutFingerprint(run.name) || run.run;
 }
 
 export function runLabelWithId(run: Pick<Run, "run" | "name">): string {
-  return run.name ? `${run.name} · ${run.run}` : run.run;
+  return run.name ? `${withoutFingerprint(run.name)} · ${run.run}` : run.run;
 }

@@ -4,6 +4,7 @@ export type {
   Analysis,
   ArrivalQueue,
   ArrivalQueues,
+  BulkAccepted,
   Choice,
   Choices,
   ComparisonRow,

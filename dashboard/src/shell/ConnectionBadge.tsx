@@ -55,7 +55,7 @@ export function StaleBanner() {
   return (
     <p
       data-testid="stale"
-      className="absolute inset-x-0 top-full border-b border-warn/30 bg-[color-mix(in_oklab,var(--warn)_14%,var(--ground))] px-4 py-1 text-center text-xs text-warn"
+      className="border-t border-warn/30 bg-[color-mix(in_oklab,var(--warn)_14%,var(--ground))] px-4 py-1 text-center text-xs text-warn"
     >
       {TEXT[connection].meaning} The numbers are from {new Date(at * 1000).toLocaleTimeString("en-GB")}.
     </p>

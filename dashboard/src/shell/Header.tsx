@@ -5,6 +5,7 @@ import { toggleTheme, useTheme } from "../theme";
 import { Button } from "../ui/Button";
 import { ConnectionBadge, StaleBanner } from "./ConnectionBadge";
 import { Controls } from "./Controls";
+import { Help } from "./Help";
 import { RunPicker } from "./RunPicker";
 import { Settings } from "./Settings";
 
@@ -30,6 +31,7 @@ export function Header() {
         <ConnectionBadge />
         <div className="flex items-center max-lg:-ml-2">
           <Settings />
+          <Help />
           <ThemeSwitch />
         </div>
       </div>

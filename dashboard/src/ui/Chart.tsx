@@ -12,6 +12,7 @@ import { CanvasRenderer } from "echarts/renderers";
 import type { EChartsOption } from "echarts/types/dist/shared";
 import { useEffect, useRef } from "react";
 import { type Palette, usePalette } from "../theme";
+import { registerChart } from "./exporting";
 
 echarts.use([
   BarChart,
@@ -56,6 +57,7 @@ export function Chart({ option, label, onPick, className = "" }: ChartProps) {
     if (!element) return;
     const instance = echarts.init(element, null, { renderer: "canvas" });
     chart.current = instance;
+    registerChart(element, instance);
     instance.on("click", (event) => {
       pick.current?.({ name: event.name, seriesName: event.seriesName ?? "", data: event.data });
     });
@@ -87,7 +89,7 @@ export function Chart({ option, label, onPick, className = "" }: ChartProps) {
     pendingDraw.current = visible.current ? null : draw;
   }, [option, palette]);
 
-  return <div ref={box} role="img" aria-label={label} className={`h-full min-h-24 w-full ${className}`} />;
+  return <div ref={box} data-chart role="img" aria-label={label} className={`h-full min-h-24 w-full ${className}`} />;
 }
 
 function defaults(palette: Palette): ChartOption {

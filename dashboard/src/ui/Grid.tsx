@@ -1,5 +1,5 @@
 import { RotateCcw } from "lucide-react";
-import { type KeyboardEvent, type ReactNode, useCallback, useMemo, useState } from "react";
+import { type KeyboardEvent, type ReactNode, useCallback, useMemo, useRef, useState } from "react";
 import GridLayout, {
   type Layout as Items,
   type LayoutItem,
@@ -11,6 +11,7 @@ import "react-grid-layout/css/styles.css";
 import "react-resizable/css/styles.css";
 import { textScale } from "../theme";
 import { Button } from "./Button";
+import { packed } from "./packing";
 import { MoveByKeyContext } from "./Widget";
 
 /** x, y, width, height in cells. */
@@ -73,13 +74,17 @@ function Movable({ id, layout, widgets, toolbar, width, scale }: MovableProps) {
   const key = `hybrid.layout.${id}.${layout.name}`;
   const initial = useMemo(() => itemsOf(layout), [layout]);
   const [items, setItems] = useState<Items>(() => stored(key, initial));
+  // Whether the next layout is that after a drag: then widgets move up into what it left free.
+  const dropped = useRef(false);
   const change = useCallback(
-    (next: Items) => {
+    (layoutNow: Items) => {
+      const next = dropped.current ? packed(layoutNow, layout.columns) : layoutNow;
+      dropped.current = false;
       setItems(next);
       if (equal(next, initial)) localStorage.removeItem(key);
       else localStorage.setItem(key, JSON.stringify(next.map(({ i, x, y, w, h }) => ({ i, x, y, w, h }))));
     },
-    [key, initial],
+    [key, initial, layout.columns],
   );
   const moveByKey = useCallback(
     (widget: string, event: KeyboardEvent) => {
@@ -116,6 +121,12 @@ function Movable({ id, layout, widgets, toolbar, width, scale }: MovableProps) {
         }}
         dragConfig={{ enabled: true, handle: ".widget-handle" }}
         resizeConfig={{ enabled: true, handles: ["se"] }}
+        onDragStart={() => {
+          dropped.current = false;
+        }}
+        onDragStop={() => {
+          dropped.current = true;
+        }}
         onLayoutChange={change}
       >
         {Object.entries(widgets).map(([name, widget]) => (

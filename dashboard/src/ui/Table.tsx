@@ -41,6 +41,8 @@ export interface TableProps<Row> {
   rowKey: (row: Row, position: number) => string;
   rowAttributes?: (row: Row) => Record<string, string>;
   sort?: Sorting;
+  /** Where the rows are one page of many: sorts all of them, instead of those here. */
+  onSort?: (sorting: Sorting) => void;
   /** Off where the order has a meaning. */
   sortable?: boolean;
   empty?: string;
@@ -54,13 +56,15 @@ export function Table<Row>({
   rowKey,
   rowAttributes,
   sort,
+  onSort,
   sortable = true,
   empty = "No rows yet.",
 }: TableProps<Row>) {
-  const [sorting, setSorting] = useState<Sorting | null>(sort ?? null);
-  const sorted = useMemo(() => sortRows(rows, columns, sorting), [rows, columns, sorting]);
+  const [own, setOwn] = useState<Sorting | null>(sort ?? null);
+  const sorting = onSort ? (sort ?? null) : own;
+  const sorted = useMemo(() => (onSort ? rows : sortRows(rows, columns, sorting)), [rows, columns, sorting, onSort]);
   const sortBy = (key: string) =>
-    setSorting((now) => ({ key, descending: now?.key === key ? !now.descending : false }));
+    (onSort ?? setOwn)({ key, descending: sorting?.key === key ? !sorting.descending : false });
   return (
     <table className="num w-full border-separate border-spacing-0 text-[0.8125rem]">
       <caption className="sr-only">{caption}</caption>

@@ -1,8 +1,11 @@
 import { ChartNoAxesColumn, CircleAlert, GripVertical, Inbox, Table2 } from "lucide-react";
-import { createContext, type KeyboardEvent, type ReactNode, useContext, useId, useState } from "react";
+import { createContext, type KeyboardEvent, type ReactNode, type RefObject, useContext, useId, useRef } from "react";
+import { useStore } from "zustand";
+import { createStore } from "zustand/vanilla";
 import type { Polled } from "../api/polling";
 import { Badge } from "./Badge";
 import { Button } from "./Button";
+import { ExportMenu } from "./ExportMenu";
 
 /** Moves or resizes a widget of the grid with the arrow keys. */
 export type MoveByKey = (id: string, event: KeyboardEvent) => void;
@@ -27,13 +30,27 @@ export interface WidgetProps extends WidgetHeading {
   table?: ReactNode;
   /** For text, which may be longer than the widget; charts fill the widget. */
   scroll?: boolean;
+  /** Off for forms. */
+  exported?: boolean;
+  /** Files to export besides what is shown. */
+  files?: { label: string; href: string }[] | undefined;
   className?: string;
   children: ReactNode;
 }
 
+/** The widgets that are shown as a table: kept while the layout changes with the width of the window. */
+const tables = createStore<ReadonlySet<string>>(() => new Set());
+
+function toggleTable(id: string): void {
+  const ids = new Set(tables.getState());
+  if (!ids.delete(id)) ids.add(id);
+  tables.setState(ids, true);
+}
+
 export function Widget(props: WidgetProps) {
-  const { id, title, caption, actions, source, table, className = "" } = props;
-  const [asTable, setAsTable] = useState(false);
+  const { id, title, caption, actions, source, table, exported = true, files, className = "" } = props;
+  const content = useRef<HTMLDivElement>(null);
+  const asTable = useStore(tables, (ids) => ids.has(id));
   const heading = useId();
   return (
     <section
@@ -71,34 +88,68 @@ export function Widget(props: WidgetProps) {
                   <Table2 aria-hidden className="size-4" />
                 )
               }
-              onClick={() => setAsTable(!asTable)}
+              onClick={() => toggleTable(id)}
             />
           )}
+          {exported && <ExportMenu id={id} title={title} content={content} table={table} files={files} />}
         </div>
         <p className="line-clamp-2 text-xs text-muted" title={caption}>
           {caption}
         </p>
       </header>
-      <Body {...props} asTable={asTable} />
+      <Body {...props} asTable={asTable} content={content} />
     </section>
   );
 }
 
-function Body({ title, source, loading, empty, table, scroll, children, asTable }: WidgetProps & { asTable: boolean }) {
+function Body({
+  title,
+  source,
+  loading,
+  empty,
+  table,
+  scroll,
+  children,
+  asTable,
+  content,
+}: WidgetProps & { asTable: boolean; content: RefObject<HTMLDivElement | null> }) {
   if (source?.error && source.data === null) {
     return <Failure message={source.error.message} retry={source.refetch} />;
   }
   if (loading || source?.loading) return <Skeleton />;
   if (empty) return <Empty>{empty}</Empty>;
-  if (asTable && table !== undefined) return <Scroll label={title}>{table}</Scroll>;
-  if (scroll) return <Scroll label={title}>{children}</Scroll>;
-  return <div className="min-h-0 flex-1 overflow-hidden px-3 pb-3">{children}</div>;
+  if (asTable && table !== undefined)
+    return (
+      <Scroll content={content} label={title}>
+        {table}
+      </Scroll>
+    );
+  if (scroll)
+    return (
+      <Scroll content={content} label={title}>
+        {children}
+      </Scroll>
+    );
+  return (
+    <div ref={content} className="min-h-0 flex-1 overflow-hidden px-3 pb-3">
+      {children}
+    </div>
+  );
 }
 
 /** Can be focused and scrolled with the keyboard. */
-function Scroll({ label, children }: { label: string; children: ReactNode }) {
+function Scroll({
+  label,
+  content,
+  children,
+}: {
+  label: string;
+  content: RefObject<HTMLDivElement | null>;
+  children: ReactNode;
+}) {
   return (
     <div
+      ref={content}
       tabIndex={0}
       role="group"
       aria-label={label}

@@ -8,6 +8,7 @@ export { Matrix, type MatrixCell } from "./Matrix";
 export { RankedName, SchedulerName, schedulerColumn } from "./SchedulerName";
 export { type Choice, Select } from "./Select";
 export { Stat } from "./Stat";
-export { type Column, numberColumn, Table } from "./Table";
+export { type Column, numberColumn, type Sorting, Table } from "./Table";
+export { Term } from "./Term";
 export { Toasts, toast } from "./Toast";
 export { Empty, Failure, Skeleton, Widget, type WidgetHeading } from "./Widget";

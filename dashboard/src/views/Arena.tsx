@@ -3,6 +3,7 @@ import { Grid, Select } from "../ui";
 import { setParameters } from "../url";
 import { LatestTask } from "../widgets/LatestTask";
 import { layoutsOf } from "../widgets/layout";
+import { RunFacts } from "../widgets/RunFacts";
 import { ARENA_WIDGETS } from "../widgets/registry";
 import { useWindow, WINDOWS } from "../widgets/selection";
 
@@ -12,6 +13,7 @@ const WIDGETS = Object.fromEntries(ARENA_WIDGETS.map(({ id, component: Component
 export default function Arena() {
   return (
     <>
+      <RunFacts />
       <LatestTask />
       <Grid id="arena" layouts={LAYOUTS} widgets={WIDGETS} toolbar={<WindowSelect />} />
     </>

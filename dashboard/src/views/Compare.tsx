@@ -1,19 +1,25 @@
 import { ArrowLeftRight } from "lucide-react";
-import { useMemo } from "react";
 import { runPath } from "../api/client";
-import { type Polled, usePolled } from "../api/polling";
+import { type Polled, usePolled, usePolledAll } from "../api/polling";
 import { pollInterval, runLabelWithId, useRuns } from "../api/runs";
-import type { RunDetail } from "../api/types";
+import type { Progress, RunDetail } from "../api/types";
 import { count, dateTime } from "../format";
 import { Button, Empty, Failure, Link, Select } from "../ui";
 import { setParameters, useParameter } from "../url";
+import { workloadText } from "../workload";
 import { Averages, OracleChanges } from "./compare/Averages";
 import { Curves } from "./compare/Curves";
 import { changes } from "./compare/differences";
+import { Groups } from "./compare/Groups";
+import { MoreRuns } from "./compare/MoreRuns";
 import { SpecDifferences } from "./compare/SpecDifferences";
+import { alignedTotals, type LoadedRun, type TotalsAt } from "./compare/sameTasks";
 import { StateBadge } from "./history/RunList";
 
-/** Two runs side by side: ?a=RUN&b=RUN. Without a selection, the two newest. */
+/** The points of the curves: the finer, the closer to the end of a running run the comparison is. */
+const POINTS = 200;
+
+/** Runs side by side: ?a=RUN&b=RUN&more=RUN,RUN. Without a selection, the two newest. */
 export default function Compare() {
   const runs = useRuns();
   const selectedA = useParameter("a");
@@ -21,10 +27,12 @@ export default function Compare() {
   const newest = runs.data ?? [];
   const a = selectedA ?? newest.find((run) => run.run !== selectedB)?.run ?? null;
   const b = selectedB ?? newest.find((run) => run.run !== a)?.run ?? null;
+  const others = (useParameter("more") ?? "").split(",");
+  const more = [...new Set(others)].filter((run) => run && run !== a && run !== b);
   return (
     <div className="flex flex-col gap-4">
-      <h2 className="text-lg font-semibold tracking-tight">Compare two runs</h2>
-      {a && b ? <Pair key={`${a}|${b}`} a={a} b={b} /> : <TooFewRuns loading={runs.loading} />}
+      <h2 className="text-lg font-semibold tracking-tight">Compare runs</h2>
+      {a && b ? <Pair key={`${a}|${b}`} a={a} b={b} more={more} /> : <TooFewRuns loading={runs.loading} />}
     </div>
   );
 }
@@ -39,17 +47,28 @@ function TooFewRuns({ loading }: { loading: boolean }) {
   );
 }
 
-function Pair({ a, b }: { a: string; b: string }) {
+function Pair({ a, b, more }: { a: string; b: string; more: string[] }) {
+  const ids = [a, b, ...more];
   const left = usePolled<RunDetail>(runPath(a), 3_000);
   const right = usePolled<RunDetail>(runPath(b), 3_000);
-  const rows = useMemo(
-    () => (left.data && right.data ? changes(left.data.schedulers, right.data.schedulers) : []),
-    [left.data, right.data],
-  );
-  const failed = [left, right].find((each) => each.error && each.data === null);
-  const both = rows.filter((row) => row.a && row.b).map((row) => row.name);
   const everyMs = Math.min(pollInterval(left.data?.state ?? null), pollInterval(right.data?.state ?? null));
-  const source = left.data ? right : left;
+  const details = usePolledAll<RunDetail>(
+    ids.map((run) => runPath(run)),
+    everyMs,
+  );
+  const progress = usePolledAll<Progress>(
+    ids.map((run) => runPath(run, "/progress", { points: POINTS })),
+    everyMs,
+  );
+  const loaded = details.flatMap((detail, at) => {
+    const tracks = progress[at];
+    return detail && tracks ? [{ detail, progress: tracks }] : [];
+  });
+  const totals = alignedTotals(loaded);
+  const complete = loaded.length === ids.length;
+  const rows = complete ? changes(...pairOf(loaded)) : [];
+  const failed = [left, right].find((each) => each.error && each.data === null);
+  const source = complete || failed ? (left.data ? right : left) : { ...left, data: null, loading: true };
   return (
     <>
       <div className="grid grid-cols-1 items-stretch gap-3 md:grid-cols-[minmax(0,1fr)_auto_minmax(0,1fr)]">
@@ -62,20 +81,28 @@ function Pair({ a, b }: { a: string; b: string }) {
         />
         <Side letter="B" run={b} detail={right} onChoose={(run) => setParameters({ a, b: run }, false)} />
       </div>
+      <MoreRuns chosen={ids} more={more} />
       {failed ? (
         <Failure message={failed.error?.message ?? ""} retry={failed.refetch} />
       ) : (
         <>
+          {more.length > 0 && complete && <Groups runs={loaded} totals={totals} />}
           <div className="grid grid-cols-1 gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
             <SpecDifferences source={source} a={left.data} b={right.data} />
             <OracleChanges source={source} rows={rows} />
           </div>
           <Averages source={source} rows={rows} />
-          <Curves a={a} b={b} names={both} everyMs={everyMs} />
+          <Curves a={a} b={b} names={rows.map((row) => row.name)} everyMs={everyMs} />
         </>
       )}
     </>
   );
+}
+
+/** A and B alone: as many tasks as these two have. */
+function pairOf(loaded: LoadedRun[]): [Record<string, TotalsAt>, Record<string, TotalsAt>] {
+  const [left = {}, right = {}] = alignedTotals(loaded.slice(0, 2));
+  return [left, right];
 }
 
 function Side({
@@ -115,8 +142,7 @@ function Side({
       </div>
       {data && (
         <p className="num text-xs text-muted">
-          {dateTime(data.created_at)} · {count(data.tasks)} tasks · {data.spec.workload.preset} · seed {data.spec.seed}{" "}
-          ·{" "}
+          {dateTime(data.created_at)} · {count(data.tasks)} tasks · {workloadText(data.spec)} · seed {data.spec.seed} ·{" "}
           <Link view="history" change={{ run: data.run }} className="text-accent underline">
             history
           </Link>

@@ -5,7 +5,9 @@ import { isActive, pollInterval, runLabel } from "../api/runs";
 import type { RunDetail } from "../api/types";
 import { dateTime } from "../format";
 import { Empty, Link } from "../ui";
+import { workloadText } from "../workload";
 import { Models, ModelTable, useModels } from "./history/Models";
+import { Notes } from "./history/Notes";
 import { RunList, StateBadge } from "./history/RunList";
 import { StoredData } from "./history/StoredData";
 import { MetricSelect, Trends } from "./history/Trends";
@@ -30,8 +32,9 @@ function RunDetails({ run }: { run: string }) {
   return (
     <>
       {detail.data && <Heading run={detail.data} />}
+      {detail.data && <Notes run={detail.data} />}
       <div className="grid grid-cols-1 gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
-        <Trends run={run} everyMs={everyMs} />
+        <Trends run={run} spec={detail.data?.spec ?? null} everyMs={everyMs} />
       </div>
       <div className="grid grid-cols-1 gap-4 xl:grid-cols-[minmax(0,2fr)_minmax(0,3fr)]">
         <div className="h-96">
@@ -54,7 +57,7 @@ function Heading({ run }: { run: RunDetail }) {
       <h2 className="min-w-0 truncate text-lg font-semibold tracking-tight">{runLabel(run)}</h2>
       <StateBadge state={run.state} />
       <span className="text-xs text-muted">
-        started {dateTime(run.created_at)} · {run.spec.workload.preset} · seed {run.spec.seed}
+        started {dateTime(run.created_at)} · {workloadText(run.spec)} · seed {run.spec.seed}
       </span>
       <span className="ml-auto flex flex-wrap gap-2">
         <MetricSelect />

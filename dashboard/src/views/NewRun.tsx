@@ -11,16 +11,20 @@ import { ClusterFields, LearningFields } from "./newrun/ClusterFields";
 import { DraftContext } from "./newrun/DraftContext";
 import { type Draft, fromJson, toJson, withPlatform, withPreset, withValue } from "./newrun/draft";
 import { FORM_PATHS } from "./newrun/paths";
-import { sortProblems } from "./newrun/problems";
+import { currentProblems, sortProblems } from "./newrun/problems";
 import { RunFields, WorkloadFields } from "./newrun/RunFields";
 import { SchedulerChoice } from "./newrun/SchedulerChoice";
 import { SpecJson } from "./newrun/SpecJson";
 import { StartPanel } from "./newrun/StartPanel";
+import { TraceDrop } from "./newrun/TraceDrop";
 import { useRepeatedRun } from "./newrun/useRepeatedRun";
 import { useSpecCheck } from "./newrun/useSpecCheck";
 
-/** Outside of the view, so that the form keeps its values while another view is open. */
-const draftStore = createStore<Draft>(() => ({}));
+const KEY = "hybrid.draft";
+
+/** Kept by the browser, so that the form has its values after another view, a reload and Back. */
+const draftStore = createStore<Draft>(() => fromJson(sessionStorage.getItem(KEY) ?? "").draft ?? {});
+draftStore.subscribe((draft) => sessionStorage.setItem(KEY, toJson(draft)));
 
 export default function NewRun() {
   const draft = useStore(draftStore);
@@ -28,6 +32,7 @@ export default function NewRun() {
   const check = useSpecCheck(draft);
   const jsonProblem = json === null ? null : fromJson(json).problem;
   const sorted = useMemo(() => sortProblems(check.problems, FORM_PATHS), [check.problems]);
+  const problems = useMemo(() => currentProblems(sorted.fields, draft, check.checked), [sorted, draft, check.checked]);
 
   const change = useCallback((next: Draft) => {
     draftStore.setState(next, true);
@@ -54,7 +59,7 @@ export default function NewRun() {
       value={{
         draft,
         complete: check.complete,
-        problems: sorted.fields,
+        problems,
         set: (path, value) => change(withValue(draft, path, value)),
         setPreset: (preset) => change(withPreset(draft, preset)),
         setPlatform: (before, next) => change(withPlatform(draft, before, next)),
@@ -72,12 +77,14 @@ export default function NewRun() {
         <div className="flex min-w-0 flex-col gap-4 xl:sticky xl:top-20">
           <StartPanel
             check={check}
-            others={sorted.others}
+            invalid={Object.keys(problems).length}
+            others={check.current ? sorted.others : []}
             blocked={jsonProblem !== null}
             starting={start.isPending}
             onStart={() => start.mutate()}
             onReset={() => change({})}
           />
+          <TraceDrop />
           <SpecJson
             text={json ?? toJson(draft)}
             problem={jsonProblem}

@@ -2,6 +2,9 @@
 import { FileText, History, Radar, Swords } from "lucide-react";
 import { type ComponentType, type LazyExoticComponent, lazy } from "react";
 
+const RETRY_MS = 2_000;
+const PRELOAD_MS = 3_000;
+
 export interface View {
   title: string;
   component: LazyExoticComponent<ComponentType>;
@@ -9,12 +12,37 @@ export interface View {
   icon?: ComponentType<{ className?: string; "aria-hidden"?: boolean }>;
 }
 
+const LOADERS: (() => Promise<unknown>)[] = [];
+
+/** Loaded when it is first opened, or before: see `preloadViews`. */
+function view(load: () => Promise<{ default: ComponentType }>): View["component"] {
+  LOADERS.push(load);
+  return lazy(() => untilLoaded(load));
+}
+
+/** A view that is opened while the gateway does not answer appears when it answers again. */
+async function untilLoaded<Module>(load: () => Promise<Module>): Promise<Module> {
+  for (;;) {
+    try {
+      return await load();
+    } catch {
+      await new Promise((done) => setTimeout(done, RETRY_MS));
+    }
+  }
+}
+
+/** So that every view can be opened when the gateway no longer answers. */
+export function preloadViews(): void {
+  const load = () => void Promise.allSettled(LOADERS.map((each) => each()));
+  setTimeout(load, PRELOAD_MS);
+}
+
 export const VIEWS: Record<string, View> = {
-  arena: { title: "Arena", icon: Swords, component: lazy(() => import("./Arena")) },
-  scheduler: { title: "Scheduler", icon: Radar, component: lazy(() => import("./Scheduler")) },
-  history: { title: "History", icon: History, component: lazy(() => import("./History")) },
-  log: { title: "Log", icon: FileText, component: lazy(() => import("./Log")) },
-  task: { title: "Task", component: lazy(() => import("./Task")) },
-  compare: { title: "Compare", component: lazy(() => import("./Compare")) },
-  new: { title: "New run", component: lazy(() => import("./NewRun")) },
+  arena: { title: "Arena", icon: Swords, component: view(() => import("./Arena")) },
+  scheduler: { title: "Scheduler", icon: Radar, component: view(() => import("./Scheduler")) },
+  history: { title: "History", icon: History, component: view(() => import("./History")) },
+  log: { title: "Log", icon: FileText, component: view(() => import("./Log")) },
+  task: { title: "Task", component: view(() => import("./Task")) },
+  compare: { title: "Compare", component: view(() => import("./Compare")) },
+  new: { title: "New run", component: view(() => import("./NewRun")) },
 };

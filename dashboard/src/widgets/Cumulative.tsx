@@ -1,8 +1,10 @@
 import { useMemo } from "react";
+import { path } from "../api/client";
+import { usePolled } from "../api/polling";
 import { type Metric, totalAt, totals } from "../api/progress";
-import type { Progress, Track } from "../api/types";
+import type { Progress, StoredModel, Track } from "../api/types";
 import { count, dollars, joules, seconds, shortCount } from "../format";
-import { useSchedulers } from "../live";
+import { useLive, useRun, useSchedulers } from "../live";
 import { labelOf, ORACLE } from "../schedulers";
 import { type Palette, usePalette } from "../theme";
 import {
@@ -21,6 +23,7 @@ import {
   tooltip,
   Widget,
 } from "../ui";
+import { driftMarks, type Mark, markLines, markText, modelMarks } from "../ui/marks";
 import { setParameters, useParameter } from "../url";
 import { axisUnit } from "./axisUnits";
 import type { ArenaWidget } from "./layout";
@@ -78,13 +81,14 @@ export function Cumulative({ names: only }: { names?: string[] }) {
     () => (source.data ? curvesOf(source.data, names, measure) : []),
     [source.data, names, measure],
   );
-  const option = useMemo(() => lines(curves, measure, palette), [curves, measure, palette]);
+  const marks = useMarks(only);
+  const option = useMemo(() => lines(curves, measure, palette, marks), [curves, measure, palette, marks]);
   const none = source.data && !names.some((name) => source.data?.schedulers[name]?.tasks.length);
   return (
     <Widget
       {...cumulative}
       title={measure.title}
-      caption={measure.metric === "time" ? EXECUTION_CAPTION : cumulative.caption}
+      caption={`${measure.metric === "time" ? EXECUTION_CAPTION : cumulative.caption}${markText(marks)}`}
       source={source}
       empty={none ? "No result has been stored yet." : undefined}
       actions={
@@ -105,6 +109,18 @@ export function Cumulative({ names: only }: { names?: string[] }) {
       </div>
     </Widget>
   );
+}
+
+/** Changes of the workload; on the page of a learner, also its models. */
+function useMarks(only: string[] | undefined): Mark[] {
+  const run = useRun();
+  const spec = useLive((live) => live.spec);
+  const learner = only?.find((name) => name !== ORACLE) ?? null;
+  const models = usePolled<StoredModel[]>(
+    run && learner && path("/api/models", { run, name: learner, limit: 1000 }),
+    30_000,
+  ).data;
+  return useMemo(() => [...driftMarks(spec), ...modelMarks(models ?? [])], [spec, models]);
 }
 
 /** [tasks, total] of a scheduler, or of its difference to the Oracle. */
@@ -150,7 +166,7 @@ function Legend({ curves, show }: { curves: Curve[]; show: (value: number) => st
   );
 }
 
-function lines(curves: Curve[], measure: Measure, palette: Palette): ChartOption {
+function lines(curves: Curve[], measure: Measure, palette: Palette, marks: Mark[]): ChartOption {
   const unit = axisUnit(measure.metric, Math.max(0, ...curves.map((curve) => curve.last)));
   return {
     grid: { left: 4, right: 14, top: 12, bottom: 4, containLabel: true },
@@ -176,7 +192,7 @@ function lines(curves: Curve[], measure: Measure, palette: Palette): ChartOption
       splitNumber: 4,
       axisLabel: { ...axis(palette).axisLabel, formatter: unit.label },
     },
-    series: curves.map(({ name, points }) => {
+    series: curves.map(({ name, points }, at) => {
       const colour = palette.colour(name);
       return {
         id: name,
@@ -190,9 +206,16 @@ function lines(curves: Curve[], measure: Measure, palette: Palette): ChartOption
           type: name === ORACLE ? ("dashed" as const) : ("solid" as const),
         },
         emphasis: { disabled: true },
+        ...(at === 0 && { markLine: markLines(within(marks, points), palette) }),
       };
     }),
   };
+}
+
+/** A mark beyond the end would stretch the axis. */
+function within(marks: Mark[], points: [number, number][]): Mark[] {
+  const end = points.at(-1)?.[0] ?? 0;
+  return marks.filter((mark) => mark.at <= end);
 }
 
 interface Point {

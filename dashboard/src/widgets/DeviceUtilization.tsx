@@ -28,14 +28,18 @@ import { useTypeColours } from "./typeColours";
 export const deviceUtilization: ArenaWidget = {
   id: "utilization",
   title: "Device utilisation",
-  caption:
-    "Busy devices over the last 60 simulated seconds, stacked. Best: equal devices equally busy, and none busy all the time.",
+  caption: "Busy devices, stacked. Best: equal devices equally busy, and none busy all the time.",
   component: DeviceUtilization,
   sizes: { wall: [4, 11], wide: [4, 9], medium: [6, 9] },
 };
 
-const STRIP_CAPTION =
-  "Busy share over the last 60 simulated seconds, one row each. Best: equal devices equally busy, and none busy all the time.";
+/** The window has the length that fits the run: seconds for one with many arrivals, days for a slow trace. */
+function captionOf(use: Utilization | null, strip: boolean): string {
+  if (!use) return deviceUtilization.caption;
+  const window = `the last ${seconds(use.end - use.start)} of simulated time`;
+  const what = strip ? `Busy share over ${window}, one row each.` : `Busy devices over ${window}, stacked.`;
+  return `${what} Best: equal devices equally busy, and none busy all the time.`;
+}
 
 const GROUPINGS: { value: GroupBy; label: string }[] = [
   { value: "type", label: "By type" },
@@ -65,7 +69,7 @@ export function DeviceUtilization({ fixed = false }: { fixed?: boolean }) {
   // Utilisation is computed from stored results, which arrive later than the live ones.
   const stored = useProgress().data;
   const ready = scheduler !== null && (stored?.schedulers[scheduler]?.tasks.length ?? 0) > 0;
-  const source = useRunPolled<Utilization>("/utilization", { scheduler, seconds: 60 }, ACTIVE_MS, ready);
+  const source = useRunPolled<Utilization>("/utilization", { scheduler }, ACTIVE_MS, ready);
   const { data } = source;
   const by = useGroupBy(data?.devices.length ?? 0);
   const groups = useMemo(() => (data ? groupsOf(data.devices, by) : []), [data, by]);
@@ -74,7 +78,7 @@ export function DeviceUtilization({ fixed = false }: { fixed?: boolean }) {
     <Widget
       {...deviceUtilization}
       title={fixed && data ? `Device utilisation: ${labelOf(data.scheduler)}` : deviceUtilization.title}
-      caption={strip ? STRIP_CAPTION : deviceUtilization.caption}
+      caption={captionOf(data, strip)}
       source={source}
       loading={stored === null}
       empty={ready ? undefined : "No task has run yet."}
@@ -119,7 +123,7 @@ interface ChartProps {
 }
 
 function labelFor(use: Utilization): string {
-  return `Devices of ${labelOf(use.scheduler)} were busy ${percent(use.average)} of the last minute`;
+  return `Devices of ${labelOf(use.scheduler)} were busy ${percent(use.average)} of the last ${seconds(use.end - use.start)}`;
 }
 
 function Areas({ use, groups }: ChartProps) {
@@ -152,7 +156,8 @@ function middleOf(use: Utilization, step: number): number {
 }
 
 function secondsBefore(value: number): string {
-  return value === 0 ? "now" : `${number(value, 2)} s`;
+  if (value === 0) return "now";
+  return Math.abs(value) < 120 ? `${number(value, 2)} s` : seconds(value);
 }
 
 function areas(use: Utilization, groups: Group[], colour: (type: string) => string, palette: Palette): ChartOption {
@@ -202,7 +207,7 @@ function areas(use: Utilization, groups: Group[], colour: (type: string) => stri
       stack: "devices",
       step: "middle" as const,
       symbol: "none",
-      color: deviceShade(colour(group.type), group.position),
+      color: deviceShade(colour(group.type), group.position, group.siblings),
       lineStyle: { width: 0 },
       areaStyle: { opacity: 0.85 },
       emphasis: { disabled: true },

@@ -143,8 +143,10 @@ function describe(cell: Cell, types: string[]): string {
 function tiles(map: Analysis["heatmap"], cells: Cell[], types: string[], palette: Palette): ChartOption {
   const middles = (edges: number[], label: (from: number, to: number) => string) =>
     edges.slice(1).map((edge, at) => label(edges[at] ?? 0, edge));
+  // Room for the legend, so that it never covers a cell.
+  const longest = Math.max(4, ...types.map((type) => typeLabel(type).length));
   return {
-    grid: { left: 8, right: 64, top: 8, bottom: 16, containLabel: true },
+    grid: { left: 8, right: 34 + longest * palette.small * 0.62, top: 8, bottom: 16, containLabel: true },
     tooltip: {
       ...tooltip(palette),
       formatter: (point: unknown) => {

@@ -1,7 +1,8 @@
-import { devicesLabel } from "../devices";
-import { count, megabytes, number, percent, seconds } from "../format";
+import { placementText } from "../devices";
+import { count, megabytes, number, seconds } from "../format";
 import { type LatestResult, useLive, useSchedulers } from "../live";
-import { Link, SchedulerName } from "../ui";
+import { labelOf } from "../schedulers";
+import { Link, SchedulerName, Term } from "../ui";
 
 /** The newest task that every scheduler has finished, and their results. */
 export function LatestTask() {
@@ -21,7 +22,8 @@ export function LatestTask() {
           Task {count(task.id)}
         </Link>
         <p className="num text-xs text-muted">
-          size {number(task.size)} · intensity {number(task.intensity, 2)} · {megabytes(task.memory)}
+          size {number(task.size)} · <Term name="intensity">intensity</Term> {number(task.intensity, 2)} ·{" "}
+          {megabytes(task.memory)}
         </p>
       </div>
       <ul className="flex flex-1 justify-between gap-5">
@@ -35,9 +37,9 @@ export function LatestTask() {
 }
 
 function Result({ name, result, fastest }: { name: string; result: LatestResult; fastest: boolean }) {
-  const share = result.gpu_fraction ?? 0;
+  const share = result.device_name ? (result.gpu_fraction ?? 0) : 0;
   return (
-    <li className="w-27 shrink-0 text-xs" title={`${devicesLabel(result)}; ${percent(share)} sent to an accelerator`}>
+    <li className="w-27 shrink-0 text-xs" title={`${labelOf(name)}: ${placementText(result)}`}>
       <SchedulerName name={name} />
       <span className="mt-1 flex items-center gap-2">
         <span aria-hidden className="h-1 flex-1 overflow-hidden rounded-full bg-cpu/60">

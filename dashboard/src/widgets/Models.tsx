@@ -3,7 +3,7 @@ import { path } from "../api/client";
 import { createdAt, outcome } from "../api/models";
 import { usePolled } from "../api/polling";
 import type { StoredModel } from "../api/types";
-import { clock, count, modelVersion, number, score } from "../format";
+import { clock, count, modelVersion, score } from "../format";
 import { useRun } from "../live";
 import { type Palette, usePalette } from "../theme";
 import { axis, Badge, Chart, type ChartOption, type Column, numberColumn, Table, tooltip, Widget } from "../ui";
@@ -83,7 +83,8 @@ function scoreChart(models: StoredModel[], colour: string, palette: Palette): Ch
       type: "value",
       scale: true,
       splitNumber: 3,
-      axisLabel: { ...axis(palette).axisLabel, formatter: (value: number) => number(value, 3) },
+      // As many digits as the ticks need to differ; ECharts chooses round ones.
+      axisLabel: { ...axis(palette).axisLabel, formatter: (value: number) => String(Number(value.toPrecision(8))) },
     },
     series: [
       {

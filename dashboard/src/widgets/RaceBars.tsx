@@ -1,4 +1,4 @@
-import { useMemo } from "react";
+import { type RefObject, useLayoutEffect, useMemo, useRef } from "react";
 import { number, overOracle, ratio, seconds } from "../format";
 import type { ComparisonRow } from "../live";
 import { averageOf, bestCompetitor, inOrder, type RaceMeasure } from "../raceMeasure";
@@ -9,22 +9,27 @@ import { scaleEnd } from "./raceScale";
 
 /** A bar per scheduler: execution and waiting, which together are its turnaround. */
 export function RaceBars({ rows, measure }: { rows: ComparisonRow[]; measure: RaceMeasure }) {
-  const place = useMemo(() => new Map(inOrder(rows, measure).map((row, at) => [row.name, at])), [rows, measure]);
+  // In the order of their places, which is also that of the Tab key.
+  const ordered = useMemo(() => inOrder(rows, measure), [rows, measure]);
+  const list = useRef<HTMLOListElement>(null);
+  useSlide(
+    list,
+    ordered.map((row) => row.name),
+  );
   const end = scaleEnd(rows, measure);
   const best = bestCompetitor(rows, measure);
   const oracle = rows.find((row) => row.name === ORACLE && row.tasks > 0);
   return (
     <div className="flex h-full flex-col gap-1.5">
-      <ol className="relative min-h-56 flex-1" style={{ minHeight: `${rows.length * 2}rem` }}>
-        {rows.map((row) => (
+      <ol ref={list} className="flex min-h-56 flex-1 flex-col" style={{ minHeight: `${rows.length * 2}rem` }}>
+        {ordered.map((row, place) => (
           <li
             key={row.name}
-            className="absolute inset-x-0 top-0 flex items-center gap-3 transition-transform duration-500"
-            style={{ height: `${100 / rows.length}%`, transform: `translateY(${(place.get(row.name) ?? 0) * 100}%)` }}
+            className="flex min-h-0 flex-1 basis-0 items-center gap-3"
             data-scheduler={row.name}
-            data-place={(place.get(row.name) ?? 0) + 1}
+            data-place={place + 1}
           >
-            <span className="w-24 shrink-0 text-[0.8125rem] leading-tight">
+            <span className="w-24 shrink-0 pl-1 text-[0.8125rem] leading-tight">
               <RankedName row={row} />
             </span>
             <Bar row={row} end={end} oracle={row.name === ORACLE ? null : (oracle?.avg_time ?? null)} />
@@ -42,6 +47,24 @@ export function RaceBars({ rows, measure }: { rows: ComparisonRow[]; measure: Ra
       <Key end={end} cut={rows.some((row) => isCut(row, end))} oracle={oracle !== undefined} />
     </div>
   );
+}
+
+/** A row whose place changes slides there. */
+function useSlide(list: RefObject<HTMLOListElement | null>, order: string[]): void {
+  const places = useRef(new Map<string, number>());
+  const key = order.join();
+  useLayoutEffect(() => {
+    const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const before = places.current;
+    places.current = new Map(key.split(",").map((name, place) => [name, place]));
+    for (const row of still ? [] : (list.current?.children ?? [])) {
+      const name = (row as HTMLElement).dataset.scheduler ?? "";
+      const from = before.get(name);
+      const moved = ((from ?? 0) - (places.current.get(name) ?? 0)) * (row as HTMLElement).offsetHeight;
+      if (from === undefined || moved === 0) continue;
+      row.animate([{ transform: `translateY(${moved}px)` }, { transform: "none" }], { duration: 500, easing: "ease" });
+    }
+  }, [list, key]);
 }
 
 /** The turnaround as a multiple of the best competitor's. */

@@ -1,8 +1,18 @@
-import { useMemo } from "react";
+import { useMemo, useRef, useState } from "react";
 import type { Weights } from "../api/types";
 import { dollars, joules, percent, score, seconds } from "../format";
 import { type ComparisonRow, useComparison } from "../live";
-import { Badge, type Column, failedColumn, numberColumn, RankedName, schedulerColumn, Table, Widget } from "../ui";
+import {
+  Badge,
+  type Column,
+  failedColumn,
+  numberColumn,
+  RankedName,
+  schedulerColumn,
+  Table,
+  Term,
+  Widget,
+} from "../ui";
 import { describeWeights, MEASURE_LABELS, MEASURES, totalWeight, useWeights } from "../weights";
 import { LearnersObjective } from "./LearnersObjective";
 import type { ArenaWidget } from "./layout";
@@ -44,7 +54,11 @@ export function byScore(rows: ComparisonRow[]): ComparisonRow[] {
 export function Ranking() {
   const rows = useComparison();
   const [weights] = useWeights();
-  const ranked = useMemo(() => byScore(rows), [rows]);
+  const [moving, setMoving] = useState(false);
+  const ranked = useHeldOrder(
+    useMemo(() => byScore(rows), [rows]),
+    moving,
+  );
   return (
     <Widget
       {...ranking}
@@ -61,9 +75,13 @@ export function Ranking() {
       }
       scroll
     >
-      <Sliders />
+      <Sliders onMoving={setMoving} />
       <LearnersObjective />
-      <ol className="mt-2">
+      <p className="mt-2 flex justify-between px-1 text-[0.6875rem] text-muted">
+        <Term name="pareto">Pareto</Term>
+        <Term name="score">Score</Term>
+      </p>
+      <ol>
         {ranked.map((row) => (
           <li
             key={row.name}
@@ -96,7 +114,15 @@ function ParetoBadge() {
   );
 }
 
-function Sliders() {
+/** While a slider moves, the rows keep their places and only their scores change. */
+function useHeldOrder(rows: ComparisonRow[], held: boolean): ComparisonRow[] {
+  const order = useRef<string[]>([]);
+  if (!held || order.current.length !== rows.length) order.current = rows.map((row) => row.name);
+  const byName = new Map(rows.map((row) => [row.name, row]));
+  return order.current.flatMap((name) => byName.get(name) ?? []);
+}
+
+function Sliders({ onMoving }: { onMoving: (moving: boolean) => void }) {
   const [weights, setWeights] = useWeights();
   const sum = totalWeight(weights);
   const move = (measure: keyof Weights, value: number) => {
@@ -134,6 +160,9 @@ function Sliders() {
             data-testid={`weight-${each}`}
             aria-valuetext={percent(weights[each] / sum)}
             onChange={(event) => move(each, Number(event.target.value))}
+            onPointerDown={() => onMoving(true)}
+            onPointerUp={() => onMoving(false)}
+            onPointerCancel={() => onMoving(false)}
             className="h-5 min-w-0 flex-1 accent-accent"
           />
           <span className="num w-12 text-right text-ink">{percent(weights[each] / sum, 0)}</span>

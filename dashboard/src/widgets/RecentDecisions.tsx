@@ -1,17 +1,30 @@
 import { ChevronLeft, ChevronsRight } from "lucide-react";
+import { runPath } from "../api/client";
 import { useRunPolled } from "../api/runs";
 import type { TaskPage, TaskRow } from "../api/types";
-import { devicesLabel } from "../devices";
+import { devicesLabel, placementText } from "../devices";
 import { dollars, joules, megabytes, modelVersion, number, overOracle, percent, seconds } from "../format";
-import { useSchedulers } from "../live";
+import { useRun, useSchedulers } from "../live";
 import { labelOf } from "../schedulers";
-import { Badge, Button, type Column, numberColumn, Select, schedulerColumn, Table, taskColumn, Widget } from "../ui";
+import {
+  Badge,
+  Button,
+  type Column,
+  numberColumn,
+  Select,
+  type Sorting,
+  schedulerColumn,
+  Table,
+  taskColumn,
+  Widget,
+} from "../ui";
 import { setParameters, useParameter } from "../url";
 import type { ArenaWidget } from "./layout";
 
 // Tasks per page; a task has one row per scheduler.
 const PAGE_ALL_SCHEDULERS = 10;
 const PAGE_ONE_SCHEDULER = 40;
+const SORTED_ROWS = 100;
 
 export const recentDecisions: ArenaWidget = {
   id: "decisions",
@@ -50,7 +63,7 @@ const COLUMNS: Column<TaskRow>[] = [
 
 function GpuShare({ row }: { row: TaskRow }) {
   return (
-    <span title={`${percent(row.gpu_fraction)} sent to an accelerator`}>
+    <span title={placementText(row)}>
       <span className="mr-2 inline-block h-1.5 w-10 overflow-hidden rounded-full bg-cpu/60 align-middle">
         <span className="block h-full bg-gpu" style={{ width: `${row.gpu_fraction * 100}%` }} />
       </span>
@@ -70,6 +83,27 @@ function Status({ row }: { row: TaskRow }) {
   return <Badge tone="neutral">ok</Badge>;
 }
 
+/** By the key of a column: the name that the gateway sorts by. */
+const SORT_KEYS: Record<string, string> = {
+  ...Object.fromEntries(COLUMNS.map(({ key }) => [key, key])),
+  actual_time: "time",
+  energy_consumption: "energy",
+  execution_cost: "cost",
+};
+
+const FIRST_PAGE = { before: null, offset: null };
+
+/** "time" or "-time" in the address, as `sort`. */
+function useSorting(): Sorting | null {
+  const text = useParameter("sort") ?? "";
+  const key = text.replace(/^-/, "");
+  return key in SORT_KEYS ? { key, descending: text.startsWith("-") } : null;
+}
+
+function sortBy({ key, descending }: Sorting): void {
+  setParameters({ sort: `${descending ? "-" : ""}${key}`, ...FIRST_PAGE });
+}
+
 /** `only` shows one scheduler, without a filter. */
 export function RecentDecisions({ only }: { only?: string }) {
   const names = useSchedulers();
@@ -78,14 +112,25 @@ export function RecentDecisions({ only }: { only?: string }) {
   const status = useParameter("status");
   const before = useParameter("before");
   const limit = by ? PAGE_ONE_SCHEDULER : PAGE_ALL_SCHEDULERS;
-  const source = useRunPolled<TaskPage>("/tasks", { limit, scheduler: by, status, before }, 3_000);
+  const run = useRun();
+  const sorting = useSorting();
+  const offset = useParameter("offset");
+  const query = sorting
+    ? { limit: SORTED_ROWS, sort: SORT_KEYS[sorting.key], descending: String(sorting.descending), offset }
+    : { limit, before };
+  // Sorting reads the whole run: once, not at every update.
+  const source = useRunPolled<TaskPage>("/tasks", { ...query, scheduler: by, status }, sorting ? 0 : 3_000);
   const rows = source.data?.rows ?? [];
-  const next = source.data?.next_before ?? null;
+  const next = (sorting ? source.data?.next_offset : source.data?.next_before) ?? null;
+  const first = sorting ? offset : before;
   return (
     <Widget
       {...recentDecisions}
       source={source}
       scroll
+      files={
+        run ? [{ label: "CSV of the whole run", href: runPath(run, "/ledger.csv", { scheduler: by }) }] : undefined
+      }
       actions={
         <>
           {!only && (
@@ -96,7 +141,7 @@ export function RecentDecisions({ only }: { only?: string }) {
                 { value: "", label: "All schedulers" },
                 ...names.map((name) => ({ value: name, label: labelOf(name) })),
               ]}
-              onChoose={(value) => setParameters({ by: value, before: null })}
+              onChoose={(value) => setParameters({ by: value, ...FIRST_PAGE })}
             />
           )}
           <Select
@@ -107,23 +152,23 @@ export function RecentDecisions({ only }: { only?: string }) {
               { value: "ok", label: "ok" },
               { value: "failed", label: "failed" },
             ]}
-            onChoose={(value) => setParameters({ status: value, before: null })}
+            onChoose={(value) => setParameters({ status: value, ...FIRST_PAGE })}
           />
           <Button
             variant="ghost"
             className="size-8!"
-            label="Older tasks"
+            label={sorting ? "Next page" : "Older tasks"}
             disabled={next === null}
             icon={<ChevronLeft aria-hidden className="size-4" />}
-            onClick={() => setParameters({ before: next })}
+            onClick={() => setParameters(sorting ? { offset: next } : { before: next })}
           />
           <Button
             variant="ghost"
             className="size-8!"
-            label="Newest tasks"
-            disabled={!before}
+            label={sorting && !offset ? "Newest tasks, unsorted" : sorting ? "First page" : "Newest tasks"}
+            disabled={!first && !sorting}
             icon={<ChevronsRight aria-hidden className="size-4" />}
-            onClick={() => setParameters({ before: null })}
+            onClick={() => setParameters(first ? FIRST_PAGE : { ...FIRST_PAGE, sort: null })}
           />
         </>
       }
@@ -133,6 +178,8 @@ export function RecentDecisions({ only }: { only?: string }) {
         columns={only ? COLUMNS.filter((column) => column !== SCHEDULER) : COLUMNS}
         rows={rows}
         rowKey={(_, position) => String(position)}
+        {...(sorting && { sort: sorting })}
+        onSort={sortBy}
         rowAttributes={(row) => ({ "data-task": String(row.task_id), "data-scheduler": row.scheduler_name })}
         empty={status || by ? "No task matches these filters." : "No results are stored yet."}
       />

@@ -121,7 +121,7 @@ function Bar({ work, longest }: { work: Work; longest: number }) {
           className="block h-full rounded-full transition-[width] duration-500"
           style={{
             width: `${(work.busy_per_device / longest) * 100}%`,
-            background: deviceShade(colour(work.type), work.position),
+            background: deviceShade(colour(work.type), work.position, work.siblings),
           }}
         />
       </span>

@@ -20,6 +20,8 @@ interface Collected<M> {
   type: string;
   /** Among the groups of that type. */
   position: number;
+  /** How many groups that type has. */
+  siblings: number;
   devices: number;
   members: M[];
 }
@@ -43,13 +45,13 @@ function collect<M extends Meter>(meters: readonly M[], by: GroupBy): Collected<
     if (!group) {
       const position = used.get(meter.type) ?? 0;
       used.set(meter.type, position + 1);
-      group = { key, label: labelOf(key, by), type: meter.type, position, devices: 0, members: [] };
+      group = { key, label: labelOf(key, by), type: meter.type, position, siblings: 0, devices: 0, members: [] };
       groups.set(key, group);
     }
     group.devices += meter.devices;
     group.members.push(meter);
   }
-  return [...groups.values()];
+  return [...groups.values()].map((group) => ({ ...group, siblings: used.get(group.type) ?? 1 }));
 }
 
 type MeterUtilization = Utilization["devices"][number];

@@ -33,7 +33,7 @@ export function useAnalysis(): Polled<Analysis> {
 
 /** The cumulative totals of every scheduler, from the stored results. */
 export function useProgress(): Polled<Progress> {
-  return useRunPolled<Progress>("/progress", { points: 120 });
+  return useRunPolled<Progress>("/progress", { points: 200 });
 }
 
 /** The text while no task is complete; undefined when there is data. */

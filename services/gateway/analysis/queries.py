@@ -1,15 +1,13 @@
 """Windows of a run's results in the store.
 
-Results are ordered by (run, scheduler, task), standings by (run, scheduler, batch): a window of
-tasks or a few batches cost the same after a million tasks as after a thousand.
+Results are ordered by (run, scheduler, task): a window of tasks costs the same after a million
+tasks as after a thousand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from services.gateway.runs.queries import newest_standings
@@ -30,16 +28,6 @@ FEATURES = """
     ORDER BY task_id
 """
 
-PROGRESS = """
-    SELECT scheduler, batch, tasks, failed, total_time, total_turnaround, total_energy, total_cost,
-           turnaround_p95
-    FROM standings
-    WHERE run = {run:String} AND scheduler IN {schedulers:Array(String)}
-      AND batch IN {batches:Array(UInt64)}
-    ORDER BY scheduler, batch
-    LIMIT 1 BY scheduler, batch
-"""
-
 
 def common_tasks(store: Store, run: str, schedulers: Sequence[str], tasks: int) -> tuple[int, int]:
     """The newest tasks that have a stored result of every scheduler: first, and one past last."""
@@ -58,20 +46,3 @@ def results(store: Store, run: str, schedulers: Sequence[str], first: int, last:
 
 def features(store: Store, run: str, first: int, last: int) -> pa.Table:
     return store.table(FEATURES, {"run": run, "first": first, "last": last})
-
-
-def progress(
-    store: Store, run: str, schedulers: Sequence[str], points: int
-) -> dict[str, list[dict[str, Any]]]:
-    """Totals of each scheduler after batches that are evenly spaced over the run so far."""
-    newest = newest_standings(store, run, schedulers)
-    if not newest:
-        return {}
-    ends = {row["batch"] for row in newest.values()}
-    grid = np.linspace(0, max(ends), points).round().astype(int).tolist()
-    parameters = {"run": run, "schedulers": list(newest), "batches": sorted({*grid, *ends})}
-    series: dict[str, list[dict[str, Any]]] = {name: [] for name in newest}
-    for row in store.query(PROGRESS, parameters):
-        if row["batch"] in grid or row["batch"] == newest[row["scheduler"]]["batch"]:
-            series[row["scheduler"]].append(row)
-    return {name: rows[-points:] for name, rows in series.items()}

@@ -13,6 +13,7 @@ from pydantic import Field
 from services.gateway.analysis import queries
 from services.gateway.analysis.device_work import work_between
 from services.gateway.analysis.errors import error_tracks
+from services.gateway.analysis.progress import ProgressTracks
 from services.gateway.analysis.queues import queue_tracks
 from services.gateway.analysis.ranking import DEFAULT_WEIGHTS, Averages, Weights, rank
 from services.gateway.analysis.schemas import (
@@ -24,12 +25,11 @@ from services.gateway.analysis.schemas import (
     Ranked,
     Ranking,
     Timeline,
-    Track,
     Utilization,
 )
 from services.gateway.analysis.task_window import analyse, frame
 from services.gateway.analysis.timeline import choose_rows, timeline
-from services.gateway.analysis.utilization import utilization
+from services.gateway.analysis.utilization import fitting_window, utilization
 from services.gateway.http.response_cache import ResponseCache
 from services.gateway.runs.control import RunControl, competing
 from services.gateway.runs.detail import ClusterBounds
@@ -55,6 +55,7 @@ def make_router(
     store: Store, control: RunControl, cache: ResponseCache, bounds: ClusterBounds
 ) -> APIRouter:
     router = APIRouter(tags=["analysis"])
+    tracks = ProgressTracks(store)
 
     async def cached(key: Hashable, compute: Callable[..., Result], *arguments: Any) -> Result:
         return await cache.get(key, lambda: asyncio.to_thread(compute, store, *arguments))
@@ -83,17 +84,25 @@ def make_router(
 
     @router.get("/api/runs/{run}/progress")
     async def progress(run: RunPath, points: Annotated[int, Query(ge=2, le=500)] = 120) -> Progress:
-        """Totals over the run so far, at evenly spaced batches, oldest first."""
+        """Totals over the run so far, at evenly spaced numbers of tasks, oldest first: the same for
+        any size of batches."""
         record = await control.run_book.get(run)
-        return await cached(("progress", run, points, record.competing), _progress, record, points)
+        key = ("progress", run, points, record.competing)
+        return await cached(key, _progress, tracks, record, points)
 
     @router.get("/api/runs/{run}/utilization")
     async def device_utilization(
         run: RunPath,
         scheduler: SchedulerName = None,
         seconds: Annotated[
-            float, Query(gt=0, le=3600, description="of simulated time, up to the newest task")
-        ] = 60,
+            float | None,
+            Query(
+                gt=0,
+                le=LARGEST,
+                description="of simulated time, up to the newest task; none: as long as some 600 "
+                "tasks take to arrive",
+            ),
+        ] = None,
     ) -> Utilization:
         """How busy each device of a scheduler's virtual cluster was."""
         record = await control.run_book.get(run)
@@ -186,13 +195,9 @@ def _ranking(store: Store, record: RunRecord, weights: Weights, bounds: ClusterB
     return Ranking(run=record.run, weights=weights, bound=bound, ranking=ranking)
 
 
-def _progress(store: Store, record: RunRecord, points: int) -> Progress:
-    series = queries.progress(store, record.run, record.competing, points)
-    tracks = {
-        name: Track(**{field: [row[field] for row in rows] for field in Track.model_fields})
-        for name, rows in series.items()
-    }
-    return Progress(run=record.run, schedulers=tracks)
+def _progress(_: Store, tracks: ProgressTracks, record: RunRecord, points: int) -> Progress:
+    series = tracks.of(record.run, record.competing, points)
+    return Progress(run=record.run, schedulers=series)
 
 
 def _newest(store: Store, record: RunRecord, name: str) -> dict[str, Any]:
@@ -202,10 +207,10 @@ def _newest(store: Store, record: RunRecord, name: str) -> dict[str, Any]:
     return standing
 
 
-def _utilization(store: Store, record: RunRecord, name: str, seconds: float) -> Utilization:
+def _utilization(store: Store, record: RunRecord, name: str, seconds: float | None) -> Utilization:
     newest, platform = _newest(store, record, name), record.spec.platform
     end = newest["clock"]
-    start = max(end - seconds, 0.0)
+    start = max(end - (seconds or fitting_window(end, newest["tasks"])), 0.0)
     work = work_between(store, record.run, name, platform, start, end, newest["tasks"])
     return utilization(record.run, name, platform, start, end, work)
 

@@ -38,7 +38,7 @@ class Ranking(BaseModel):
 
 
 class Track(BaseModel):
-    """Totals of one scheduler after some of its batches, oldest first."""
+    """Totals of one scheduler after some of its tasks, oldest first."""
 
     tasks: list[int]
     failed: list[int]
@@ -46,7 +46,9 @@ class Track(BaseModel):
     total_turnaround: list[float]
     total_energy: list[float]
     total_cost: list[float]
-    turnaround_p95: list[float] = Field(description="of all tasks so far")
+    turnaround_p95: list[float] = Field(
+        description="of all tasks up to the end of the batch that has the last of these"
+    )
 
 
 class Progress(BaseModel):

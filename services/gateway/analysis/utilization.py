@@ -11,7 +11,21 @@ from shared.domain.platform import Platform
 from shared.domain.tasks import Floats, Integers
 
 BUCKETS = 30
+# A window has about this many arrivals, and one of these lengths: seconds to weeks.
+WINDOW_TASKS = 600
+_HOURS = (1, 2, 6, 12, 24, 48, 168, 336, 672)
+WINDOWS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, *(hours * 3600 for hours in _HOURS))
 DIGITS = 6  # of a share
+
+
+def fitting_window(clock: float, tasks: int) -> float:
+    """Seconds, on the time scale of a run in which so many tasks have arrived until now.
+
+    >>> fitting_window(100, 1000), fitting_window(30 * 86400, 100)
+    (60, 2419200)
+    """
+    wanted = WINDOW_TASKS * clock / max(tasks, 1)
+    return min(WINDOWS, key=lambda window: abs(np.log(window / max(wanted, 1e-9))))
 
 
 def utilization(

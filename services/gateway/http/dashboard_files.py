@@ -13,7 +13,9 @@ from fastapi.responses import FileResponse, JSONResponse
 
 from shared.runtime.settings import Settings
 
-BUILT_HERE = Path(__file__).resolve().parents[3] / "dashboard" / "dist"
+ROOT = Path(__file__).resolve().parents[3]
+BUILT_HERE = ROOT / "dashboard" / "dist"
+GUIDE = ROOT / "docs"
 INDEX = "index.html"
 
 # The name of an asset contains a hash of its content.
@@ -43,6 +45,14 @@ def install(app: FastAPI, settings: Settings) -> None:
     @app.api_route("/assets/{path:path}", methods=["GET", "HEAD"], include_in_schema=False)
     async def asset(path: str) -> Response:
         return _response(_file(folder, f"assets/{path}"), CACHE_FOREVER)
+
+    @app.api_route("/guide/{page}", methods=["GET", "HEAD"], include_in_schema=False)
+    async def guide(page: str) -> Response:
+        """The documents of a checkout, which the help of the dashboard links to."""
+        file = _file(GUIDE, page) if page.endswith(".md") else None
+        if file is None:
+            raise HTTPException(404, "The guide is in the folder docs of the repository")
+        return FileResponse(file, media_type="text/plain; charset=utf-8")
 
     @app.api_route("/{path:path}", methods=["GET", "HEAD"], include_in_schema=False)
     async def page(request: Request, path: str) -> Response:

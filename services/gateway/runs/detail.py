@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 
 from services.gateway.runs import queries
+from services.gateway.runs.load import RunLoads
 from services.gateway.runs.schemas import (
     DeviceType,
     Meter,
@@ -58,15 +59,18 @@ class RunDetails:
         self._bus = bus
         self._store = store
         self.bounds = ClusterBounds(store)
+        self._loads = RunLoads(store)
 
     async def detail(self, record: RunRecord) -> RunDetail:
         tasks_sent, standings = await self.progress(record)
         bound = await asyncio.to_thread(self.bounds.of, record)
+        load = await asyncio.to_thread(self._loads.of, record)
         platform = record.spec.platform
         return RunDetail(
             **dict(summary(record)),
             tasks=tasks_sent,
             bound=bound,
+            load=load,
             meters=[Meter.model_validate(meter) for meter in platform.meters],
             types=[DeviceType.model_validate(kind) for kind in platform.types],
             schedulers={name: standing.over(bound) for name, standing in standings.items()},
@@ -101,4 +105,15 @@ def summary(record: RunRecord) -> Run:
         lockstep=record.spec.lockstep,
         learning_schedulers=record.learning_schedulers,
         suspended=suspended_schedulers(record),
+        tags=list(record.tags),
+        notes=record.notes,
     )
+
+
+def searchable(record: RunRecord) -> str:
+    """What a search for runs looks at, in lower case."""
+    workload = record.spec.workload
+    types = (kind.name for kind in record.spec.platform.types)
+    presets = (step.preset for step in workload.drift)
+    words = (record.run, record.spec.name, *record.tags, record.notes, record.state)
+    return " ".join((*words, workload.preset, *presets, *types)).lower()

@@ -10,13 +10,14 @@ from fastapi import APIRouter, Body, Depends, Query
 from services.gateway.http.access import Access
 from services.gateway.http.response_cache import ResponseCache
 from services.gateway.runs.control import RunControl
-from services.gateway.runs.detail import RunDetails, summary
+from services.gateway.runs.detail import RunDetails, searchable, summary
 from services.gateway.runs.presets import describe
 from services.gateway.runs.schemas import (
     Platform,
     Preset,
     Run,
     RunDetail,
+    RunNotes,
     RunPath,
     RunQuery,
     Scheduler,
@@ -55,9 +56,22 @@ def make_router(
         before: Annotated[
             str | None, Query(description="a run's id: only older runs", max_length=64)
         ] = None,
+        search: Annotated[
+            str,
+            Query(
+                description="words that are all in its id, name, tags, notes, state, workload or "
+                "device types",
+                max_length=200,
+            ),
+        ] = "",
     ) -> list[Run]:
         """Newest first, without the measured tables of their specs."""
-        records = list(reversed(await control.run_book.refresh()))
+        words = search.lower().split()
+        records = [
+            record
+            for record in reversed(await control.run_book.refresh())
+            if not words or all(word in searchable(record) for word in words)
+        ]
         if before is not None:
             ids = [record.run for record in records]
             if before not in ids:
@@ -97,6 +111,12 @@ def make_router(
     async def stop(run: RunQuery = None) -> Run:
         """End a run for good."""
         return summary(await control.move(run, RunState.STOPPED))
+
+    @guarded.put("/api/runs/{run}/notes")
+    async def set_notes(run: RunPath, notes: RunNotes) -> Run:
+        """Replace the tags and notes of a run, which may be finished."""
+        tags = tuple(dict.fromkeys(notes.tags))
+        return summary(await control.run_book.set_notes(run, tags, notes.notes))
 
     @guarded.put("/api/runs/{run}/objective")
     async def set_objective(run: RunPath, objective: Objective) -> Run:

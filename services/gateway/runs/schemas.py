@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from shared.domain.spec import RunSpec
 from shared.messages.runs import RunRecord, RunState
@@ -122,6 +122,8 @@ class Run(BaseModel):
     suspended: dict[str, SuspendedScheduler] = Field(
         description="by name: schedulers that kept failing, and that the run goes on without"
     )
+    tags: list[str] = Field(description="given by people, to find it again")
+    notes: str = Field(description="written by people")
 
 
 class RunDetail(Run):
@@ -129,6 +131,10 @@ class RunDetail(Run):
     bound: float | None = Field(
         description="the arrival bound, seconds of simulated time: no makespan is below it; none "
         "until the run is complete, and for more than two million tasks"
+    )
+    load: float | None = Field(
+        description="work that arrives over what all devices together can do, of the first 10,000 "
+        "tasks; none where all arrive at once, and for submitted tasks until the run has ended"
     )
     meters: list[Meter] = Field(description="what `busy` of a scheduler has a number for each")
     types: list[DeviceType] = Field(description="the device types of the cluster")
@@ -146,6 +152,16 @@ def suspended_schedulers(
         )
         for name, each in record.suspended.items()
     }
+
+
+Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40)]
+
+
+class RunNotes(BaseModel):
+    """What people write about a run."""
+
+    tags: list[Tag] = Field(default=[], max_length=20)
+    notes: str = Field(default="", max_length=4000)
 
 
 class SpecCheck(BaseModel):

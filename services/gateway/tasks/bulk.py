@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pyarrow as pa
 from fastapi import HTTPException
 
-from services.gateway.tasks.arrow_body import numbered, read_columns
+from services.gateway.tasks.arrow_body import numbered
 from services.gateway.tasks.schemas import BulkAccepted
 from shared.bus.back_pressure import BackPressure
 from shared.bus.model_registry import models_missing
@@ -39,10 +40,10 @@ class BulkSubmission:
         self._service = service
         self._backlogs: dict[str, BackPressure] = {}
 
-    async def append(self, run: str, body: bytes, first: int, last: bool) -> BulkAccepted:
+    async def append(self, run: str, rows: pa.Table, first: int, last: bool) -> BulkAccepted:
         """Append as many tasks as there is room for; the response says how many."""
         record = await self._record(run)
-        tasks = _checked(numbered(read_columns(body), first), record.spec)
+        tasks = _checked(numbered(rows, first), record.spec)
         position = await self._position(record, first)
         bus = self._service.bus
         backlog = self._backlog(run)

@@ -7,7 +7,7 @@ as after a thousand.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from services.gateway.runs.queries import newest_standings
 from shared.domain.schedulers import ORACLE
@@ -29,6 +29,45 @@ PAGE = f"""
 """
 # Tasks searched for one page when only those of one status match.
 SEARCHED_TASKS = 50_000
+
+# Over all tasks of a run: read only when somebody asks for it, never at an update.
+SORTED = f"""
+    SELECT task_id, scheduler, {RESULT_COLUMNS} FROM scheduler_results AS results FINAL
+    {{joined}}
+    WHERE run = {{{{run:String}}}} AND scheduler IN {{{{schedulers:Array(String)}}}}
+      AND ({{{{status:String}}}} = '' OR status = {{{{status:String}}}})
+    ORDER BY {{order}}, task_id DESC, scheduler
+    LIMIT {{{{limit:UInt32}}}} OFFSET {{{{offset:UInt32}}}}
+"""
+WITH_FEATURES = """
+    LEFT JOIN (
+        SELECT task_id, {column} AS feature FROM tasks FINAL WHERE run = {{run:String}}
+    ) AS features USING (task_id)
+"""
+WITH_ORACLE = f"""
+    LEFT JOIN (
+        SELECT task_id, time AS best FROM scheduler_results FINAL
+        WHERE run = {{run:String}} AND scheduler = '{ORACLE}' AND status = 'ok'
+    ) AS oracle USING (task_id)
+"""
+FEATURES = ("size", "compute_intensity", "memory_required")
+Sort = Literal[
+    "task_id",
+    "scheduler",
+    "gpu_fraction",
+    "device",
+    "time",
+    "vs_oracle",
+    "wait",
+    "turnaround",
+    "energy",
+    "cost",
+    "size",
+    "compute_intensity",
+    "memory_required",
+    "model_version",
+    "status",
+]
 
 TASKS = f"""
     SELECT {TASK_COLUMNS} FROM tasks FINAL
@@ -90,6 +129,39 @@ def page(
     full = status is not None and len(rows) >= limit
     end = rows[-1]["task_id"] if full else first
     return rows, end if end > 0 else None
+
+
+def sorted_page(
+    store: Store,
+    run: str,
+    schedulers: Sequence[str],
+    competing: Iterable[str],
+    sort: Sort,
+    *,
+    descending: bool,
+    offset: int,
+    limit: int,
+    status: str | None,
+) -> list[dict[str, Any]]:
+    """Rows of the whole run in the order of one column; empty values come last."""
+    order: str = sort
+    joined = ""
+    if sort in FEATURES:
+        order, joined = "feature", WITH_FEATURES.format(column=sort)
+    elif sort == "vs_oracle":
+        order, joined = "if(best > 0 AND status = 'ok', time / best, NULL)", WITH_ORACLE
+    direction = "DESC" if descending else "ASC"
+    sql = SORTED.format(joined=joined, order=f"{order} {direction} NULLS LAST")
+    parameters = {
+        "run": run,
+        "schedulers": list(schedulers),
+        "status": status or "",
+        "limit": limit,
+        "offset": offset,
+    }
+    rows = store.query(sql, parameters)
+    _add_features(store, run, rows, compare=ORACLE in competing)
+    return rows
 
 
 def _add_features(store: Store, run: str, rows: list[dict[str, Any]], *, compare: bool) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, HTTPException, Path, Query, Request
+from fastapi.responses import StreamingResponse
 
 from services.gateway.http.access import Access
 from services.gateway.http.problems import described
@@ -13,10 +14,13 @@ from services.gateway.runs.control import RunControl, competing
 from services.gateway.runs.schemas import RunPath
 from services.gateway.tasks import queries
 from services.gateway.tasks.arrival_queues import arrival_queues
+from services.gateway.tasks.arrow_body import read_columns
 from services.gateway.tasks.bulk import BulkSubmission
 from services.gateway.tasks.choices import choices
+from services.gateway.tasks.csv_body import CSV, read_csv
 from services.gateway.tasks.detail import detail_of
 from services.gateway.tasks.device_names import device_names
+from services.gateway.tasks.ledger import ledger_csv
 from services.gateway.tasks.schemas import (
     Accepted,
     ArrivalQueues,
@@ -42,8 +46,12 @@ BULK_BODY = {
         "required": True,
         "description": "columns size, compute_intensity, memory_required (MB), arrival_time (s), "
         "and if wanted dependencies (a list of task ids), kind, divisible, width, home, and "
-        "last_child (the last task that may depend on it: no later one may); not compressed",
-        "content": {ARROW_STREAM: {"schema": {"type": "string", "format": "binary"}}},
+        "last_child (the last task that may depend on it: no later one may); not compressed. In "
+        "CSV, dependencies are `1;2;3`",
+        "content": {
+            ARROW_STREAM: {"schema": {"type": "string", "format": "binary"}},
+            CSV: {"schema": {"type": "string"}},
+        },
     }
 }
 BULK_ERRORS: dict[int | str, dict[str, Any]] = {
@@ -85,9 +93,12 @@ def make_router(service: Service, store: Store, control: RunControl, access: Acc
         Each task is stored once: a repeated request is refused and gets the number to continue
         with. Responds once the tasks are stored on the bus.
         """
-        if content_type.partition(";")[0].strip().lower() != ARROW_STREAM:
-            raise HTTPException(415, f"the body must be {ARROW_STREAM}")
-        return await bulk.append(run, await request.body(), first, last)
+        kind = content_type.partition(";")[0].strip().lower()
+        if kind not in (ARROW_STREAM, CSV):
+            raise HTTPException(415, f"the body must be {ARROW_STREAM} or {CSV}")
+        body = await request.body()
+        columns = await asyncio.to_thread(read_csv if kind == CSV else read_columns, body)
+        return await bulk.append(run, columns, first, last)
 
     @router.get("/api/runs/{run}/tasks")
     async def page(
@@ -100,6 +111,12 @@ def make_router(service: Service, store: Store, control: RunControl, access: Acc
         ] = None,
         scheduler: Annotated[str | None, Query(max_length=32, description="none: all")] = None,
         status: Annotated[Literal["ok", "failed"] | None, Query(description="none: both")] = None,
+        sort: Annotated[
+            queries.Sort | None,
+            Query(description="order all rows of the run by this column; `limit` counts rows"),
+        ] = None,
+        descending: bool = False,
+        offset: Annotated[int, Query(ge=0, le=100_000, description="rows to skip, sorted")] = 0,
     ) -> TaskPage:
         """Decisions and results of all schedulers, newest task first.
 
@@ -109,12 +126,44 @@ def make_router(service: Service, store: Store, control: RunControl, access: Acc
         record = await control.run_book.get(run)
         names = list(record.competing)
         chosen = names if scheduler is None else [competing(record, scheduler)]
-        rows, end = await asyncio.to_thread(
-            queries.page, store, run, chosen, names, before, limit, status
-        )
+        if sort is None:
+            rows, end = await asyncio.to_thread(
+                queries.page, store, run, chosen, names, before, limit, status
+            )
+            following = None
+        else:
+            rows = await asyncio.to_thread(
+                queries.sorted_page,
+                store,
+                run,
+                chosen,
+                names,
+                sort,
+                descending=descending,
+                offset=offset,
+                limit=limit,
+                status=status,
+            )
+            end, following = None, offset + limit if len(rows) == limit else None
         platform = record.spec.platform
         return TaskPage(
-            rows=[ResultRow(**row, **device_names(row, platform)) for row in rows], next_before=end
+            rows=[ResultRow(**row, **device_names(row, platform)) for row in rows],
+            next_before=end,
+            next_offset=following,
+        )
+
+    @router.get("/api/runs/{run}/ledger.csv", response_class=StreamingResponse)
+    async def ledger(
+        run: RunPath,
+        scheduler: Annotated[str | None, Query(max_length=32, description="none: all")] = None,
+    ) -> StreamingResponse:
+        """Every decision and its result with the task's features, as CSV, oldest task first."""
+        record = await control.run_book.get(run)
+        names = record.spec.schedulers if scheduler is None else (competing(record, scheduler),)
+        return StreamingResponse(
+            ledger_csv(store, run, names),
+            media_type="text/csv",
+            headers={"Content-Disposition": f'attachment; filename="ledger-{run}.csv"'},
         )
 
     @router.get("/api/runs/{run}/tasks/{task_id}")

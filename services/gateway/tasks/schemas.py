@@ -104,6 +104,9 @@ class ResultRow(_ResultRow):  # type: ignore[misc]
 class TaskPage(BaseModel):
     rows: list[ResultRow]
     next_before: int | None = Field(description="`before` of the next page; none: the last page")
+    next_offset: int | None = Field(
+        default=None, description="`offset` of the next page of a sorted list; none: the last page"
+    )
 
 
 _Task: Any = model_of(pydantic_fields(TASK))

@@ -13,10 +13,10 @@ from services.lab.traces.formats import delimited, gavel, parquet, philly, swf, 
 from services.lab.traces.formats.text_blocks import Source
 from services.lab.traces.formats.text_columns import Rows
 from services.lab.traces.mapping import Mapping
-from services.lab.traces.offered_load import Load, OfferedLoad
 from services.lab.traces.problem_report import Report, TraceError
 from services.lab.traces.task_links import LinkCollector, TaskLinks
 from services.lab.traces.to_tasks import Substituted, Translator
+from shared.domain.offered_load import Load, OfferedLoad
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Tasks, take
 

@@ -1,9 +1,9 @@
 import type { ReactNode } from "react";
 import type { Polled } from "../../api/polling";
-import type { SchedulerTotals } from "../../api/types";
-import { dollars, joules, number, overBound, overOracle, percent, seconds } from "../../format";
+import { count, dollars, joules, number, overBound, overOracle, percent, seconds } from "../../format";
 import { type Column, FailedBadge, SchedulerName, schedulerColumn, Table, Widget } from "../../ui";
 import { type Change, oracleChanges } from "./differences";
+import type { TotalsAt } from "./sameTasks";
 
 /** Less is better in every column. */
 export function Difference({ share }: { share: number | null }) {
@@ -29,6 +29,7 @@ export function Averages({ source, rows }: { source: Polled<unknown>; rows: Chan
   ];
   const columns: Column<Change>[] = [
     schedulerColumn((row) => row.name, true),
+    side("tasks", "After tasks", (row) => row.a?.tasks ?? row.b?.tasks, count),
     failed("failed_a", "Failed A", (row) => row.a),
     failed("failed_b", "Failed B", (row) => row.b),
     ...pair("avg_turnaround", "Turnaround", seconds),
@@ -51,7 +52,7 @@ export function Averages({ source, rows }: { source: Polled<unknown>; rows: Chan
     <Widget
       id="compare-averages"
       title="Averages per task"
-      caption="Δ is B compared with A; green is less, and better. If the workloads differ, compare “vs Oracle”, which is about execution time."
+      caption="Both after equally many tasks. Δ is B compared with A; green is less, and better. If the workloads differ, compare “vs Oracle”, which is about execution time."
       source={source}
       empty={rows.length === 0 && "Neither run has results yet."}
       scroll
@@ -76,7 +77,7 @@ function side(
   return { key, header, numeric: true, value: (row) => of(row) ?? null, show: (row) => format(of(row)) };
 }
 
-function failed(key: string, header: string, of: (row: Change) => SchedulerTotals | null): Column<Change> {
+function failed(key: string, header: string, of: (row: Change) => TotalsAt | null): Column<Change> {
   const show = (row: Change) => {
     const totals = of(row);
     if (!totals) return "–";
@@ -98,7 +99,7 @@ export function OracleChanges({ source, rows }: { source: Polled<unknown>; rows:
       title="Distance to the Oracle"
       caption="Execution time compared with the Oracle, A → B. Lower is better, also when the tasks differ."
       source={source}
-      empty={!comparable && "Both runs need the Oracle, with as many results as the others."}
+      empty={!comparable && "Both runs need the Oracle."}
       scroll
     >
       <div className="grid gap-4 px-1 sm:grid-cols-2">
@@ -129,6 +130,6 @@ function Group({ title, rows, tone }: { title: string; rows: Change[]; tone: str
   );
 }
 
-function ratios(a: SchedulerTotals | null, b: SchedulerTotals | null): string {
+function ratios(a: TotalsAt | null, b: TotalsAt | null): string {
   return `${overOracle(a?.vs_oracle)} → ${overOracle(b?.vs_oracle)}`;
 }

@@ -15,8 +15,8 @@ export function Curves({ a, b, names, everyMs }: { a: string; b: string; names: 
   const palette = usePalette();
   const metric = useMetric();
   const { label, format, tick } = METRICS[metric];
-  const first = usePolled<Progress>(runPath(a, "/progress", { points: 120 }), everyMs);
-  const second = usePolled<Progress>(runPath(b, "/progress", { points: 120 }), everyMs);
+  const first = usePolled<Progress>(runPath(a, "/progress", { points: 200 }), everyMs);
+  const second = usePolled<Progress>(runPath(b, "/progress", { points: 200 }), everyMs);
   const selected = useParameter("scheduler") ?? "";
   const name = names.includes(selected) ? selected : (names.find((each) => each !== ORACLE) ?? names[0] ?? "");
   const option = useMemo(() => {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import type { SchedulerTotals } from "../../api/types";
 import { ORACLE } from "../../schedulers";
 import { changes, oracleChanges, specDifferences } from "./differences";
+import type { TotalsAt } from "./sameTasks";
 
-function totals(avg_time: number, vs_oracle: number | null): SchedulerTotals {
+function totals(avg_time: number, vs_oracle: number | null): TotalsAt {
   const averages = { avg_time, avg_turnaround: avg_time * 4, avg_energy: avg_time * 50, avg_cost: 0 };
-  return { ...averages, vs_oracle } as SchedulerTotals;
+  return { ...averages, vs_oracle } as TotalsAt;
 }
 
 describe("differences of two specs", () => {

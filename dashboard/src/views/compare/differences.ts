@@ -1,5 +1,5 @@
 /** The differences between two runs: their specs, and the averages of every scheduler. */
-import type { SchedulerTotals } from "../../api/types";
+import type { TotalsAt } from "./sameTasks";
 
 export interface SpecDifference {
   path: string;
@@ -30,8 +30,8 @@ export function specDifferences(a: object, b: object): SpecDifference[] {
 
 export interface Change {
   name: string;
-  a: SchedulerTotals | null;
-  b: SchedulerTotals | null;
+  a: TotalsAt | null;
+  b: TotalsAt | null;
   /** B / A − 1: -0.1 is ten per cent less in B. Null when one is missing or A is 0. */
   turnaround: number | null;
   time: number | null;
@@ -46,7 +46,7 @@ function relative(a: number | undefined, b: number | undefined): number | null {
 }
 
 /** One row per scheduler of either run, those of A first. */
-export function changes(a: Record<string, SchedulerTotals>, b: Record<string, SchedulerTotals>): Change[] {
+export function changes(a: Record<string, TotalsAt>, b: Record<string, TotalsAt>): Change[] {
   const names = [...new Set([...Object.keys(a), ...Object.keys(b)])];
   return names.map((name) => {
     const [left, right] = [a[name], b[name]];

@@ -1,12 +1,12 @@
 import { useMutation } from "@tanstack/react-query";
-import { GitCompareArrows, Plus, Repeat2, Swords, Trash2 } from "lucide-react";
-import { useState } from "react";
+import { GitCompareArrows, Plus, Repeat2, StickyNote, Swords, Trash2 } from "lucide-react";
+import { useEffect, useRef, useState } from "react";
 import { path, remove, runPath } from "../../api/client";
 import { type Polled, toastFailure, usePolled } from "../../api/polling";
 import { isActive, pollInterval, runLabel } from "../../api/runs";
 import type { Deleted, Run, RunDetail, RunState } from "../../api/types";
 import { count, dateTime, seconds } from "../../format";
-import { bestCompetitor } from "../../raceMeasure";
+import { averageOf, bestCompetitor } from "../../raceMeasure";
 import { isReference, labelOf } from "../../schedulers";
 import {
   Badge,
@@ -21,8 +21,12 @@ import {
   Widget,
 } from "../../ui";
 import { openView, setParameters, useParameter } from "../../url";
+import { isTrace, workloadText } from "../../workload";
 
 const PAGE = 20;
+const SEARCH_AFTER_MS = 250;
+/** Another scheduler of a running run takes the first place only if it is better by this share. */
+const CLEARLY_BETTER = 0.02;
 
 const STATE_TONE: Record<RunState, Tone> = {
   running: "good",
@@ -41,7 +45,8 @@ export function StateBadge({ state }: { state: RunState }) {
 
 export function RunList({ selected }: { selected: string | null }) {
   const before = useParameter("before");
-  const runs = usePolled<Run[]>(path("/api/runs", { limit: PAGE, before }), 4_000);
+  const search = useParameter("search");
+  const runs = usePolled<Run[]>(path("/api/runs", { limit: PAGE, before, search }), 4_000);
   const rows = runs.data ?? [];
   const oldest = rows.at(-1)?.run;
   return (
@@ -50,10 +55,11 @@ export function RunList({ selected }: { selected: string | null }) {
       title="Runs"
       caption="Newest first. Click a run for its details below. Best: the competitor with the shortest mean turnaround."
       source={runs}
-      empty={rows.length === 0 && !before && "No run yet."}
+      empty={rows.length === 0 && !before && !search && "No run yet."}
       actions={<ListActions runs={rows} refetch={runs.refetch} />}
       scroll
     >
+      <Search />
       <Table
         caption="Runs"
         columns={columns(selected)}
@@ -64,13 +70,34 @@ export function RunList({ selected }: { selected: string | null }) {
           ...(run.run === selected ? { "aria-current": "true" } : {}),
         })}
         sortable={false}
-        empty="No older runs."
+        empty={search ? `No run matches “${search}”.` : "No older runs."}
       />
       <div className="flex gap-2 px-2 pt-3">
         {before && <Button onClick={() => setParameters({ before: null }, false)}>Newest runs</Button>}
         {rows.length === PAGE && <Button onClick={() => setParameters({ before: oldest }, false)}>Older runs</Button>}
       </div>
     </Widget>
+  );
+}
+
+/** By id, name, tags, notes, state, workload and device types; kept in the address. */
+function Search() {
+  const search = useParameter("search") ?? "";
+  const [typed, setTyped] = useState(search);
+  useEffect(() => {
+    const timer = setTimeout(() => setParameters({ search: typed.trim(), before: null }), SEARCH_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, [typed]);
+  return (
+    <input
+      type="search"
+      aria-label="Search runs"
+      data-testid="search-runs"
+      placeholder="Search name, tag, note, workload, device"
+      className="mb-2 ml-1 h-9 w-full max-w-96 rounded-lg border border-line bg-raised px-3 placeholder:text-faint hover:border-line-strong"
+      value={typed}
+      onChange={(event) => setTyped(event.target.value)}
+    />
   );
 }
 
@@ -88,6 +115,19 @@ function columns(selected: string | null): Column<Run>[] {
       value: (run) => run.state,
       show: (run) => <StateBadge state={run.state} />,
     },
+    {
+      key: "tags",
+      header: "Tags",
+      value: (run) => run.tags.join(", "),
+      show: (run) => (
+        <span className="inline-flex gap-1" title={run.notes || undefined}>
+          {run.tags.map((tag) => (
+            <Badge key={tag}>{tag}</Badge>
+          ))}
+          {run.notes && <StickyNote aria-label={`Notes: ${run.notes}`} className="size-3.5 text-muted" />}
+        </span>
+      ),
+    },
     { key: "best", header: "Best turnaround", value: () => null, show: (run) => <Best run={run} /> },
     { key: "tasks", header: "Tasks", numeric: true, value: () => null, show: (run) => <Tasks run={run} /> },
     {
@@ -96,7 +136,7 @@ function columns(selected: string | null): Column<Run>[] {
       value: (run) => run.created_at,
       show: (run) => <span className="text-muted">{dateTime(run.created_at)}</span>,
     },
-    { key: "preset", header: "Workload", value: workloadOf },
+    { key: "preset", header: "Workload", value: (run) => workloadText(run.spec) },
     { key: "seed", header: "Seed", numeric: true, value: (run) => run.spec.seed },
     {
       key: "schedulers",
@@ -106,11 +146,6 @@ function columns(selected: string | null): Column<Run>[] {
     },
     { key: "actions", header: "Open", value: () => null, show: (run) => <Actions run={run} selected={selected} /> },
   ];
-}
-
-function workloadOf(run: Run): string {
-  const { preset, drift } = run.spec.workload;
-  return [preset, ...drift.map((step) => step.preset)].join(" → ");
 }
 
 function RunName({ run, selected }: { run: Run; selected: boolean }) {
@@ -133,7 +168,7 @@ function Tasks({ run }: { run: Run }) {
   return (
     <span data-value={data?.tasks}>
       {count(data?.tasks)}
-      <span className="text-faint"> / {limit === null ? "∞" : count(limit)}</span>
+      {!isTrace(run.spec) && <span className="text-faint"> / {limit === null ? "∞" : count(limit)}</span>}
     </span>
   );
 }
@@ -141,7 +176,7 @@ function Tasks({ run }: { run: Run }) {
 function Best({ run }: { run: Run }) {
   const { data } = useDetail(run);
   const rows = Object.entries(data?.schedulers ?? {}).map(([name, totals]) => ({ name, ...totals }));
-  const best = bestCompetitor(rows, "turnaround");
+  const best = useSteadyBest(rows, isActive(run.state));
   if (!best) return <span className="text-faint">–</span>;
   return (
     <span className="inline-flex items-center gap-2">
@@ -152,6 +187,18 @@ function Best({ run }: { run: Run }) {
       <FailedBadge failed={best.failed} tasks={best.tasks} />
     </span>
   );
+}
+
+/** While tasks are on their way, schedulers have different numbers of them, and near ties change all the time. */
+function useSteadyBest<Row extends Parameters<typeof averageOf>[0]>(rows: Row[], active: boolean): Row | undefined {
+  const shown = useRef<string | null>(null);
+  const best = bestCompetitor(rows, "turnaround");
+  const before = rows.find((row) => row.name === shown.current && row.tasks > 0);
+  const clearly =
+    !before || !best || averageOf(best, "turnaround") < (1 - CLEARLY_BETTER) * averageOf(before, "turnaround");
+  const steady = active && !clearly ? before : best;
+  shown.current = steady?.name ?? null;
+  return steady;
 }
 
 function SchedulerCount({ names }: { names: string[] }) {

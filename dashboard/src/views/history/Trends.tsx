@@ -2,11 +2,12 @@ import { useMemo } from "react";
 import { runPath } from "../../api/client";
 import { type Polled, usePolled } from "../../api/polling";
 import { type Metric, totalPoints, totals } from "../../api/progress";
-import type { Progress } from "../../api/types";
+import type { Progress, RunSpec } from "../../api/types";
 import { count, dollars, joules, overOracle, seconds, shortCount } from "../../format";
 import { labelOf, ORACLE } from "../../schedulers";
 import { usePalette } from "../../theme";
 import { Chart, type Column, failedColumn, numberColumn, Select, schedulerColumn, Table, Widget } from "../../ui";
+import { driftMarks, type Mark } from "../../ui/marks";
 import { setParameters, useParameter } from "../../url";
 import { lineChart } from "./lineChart";
 import { referenceOf, regret } from "./regret";
@@ -50,21 +51,22 @@ export function MetricSelect() {
   );
 }
 
-export function Trends({ run, everyMs }: { run: string; everyMs: number }) {
-  const progress = usePolled<Progress>(runPath(run, "/progress", { points: 120 }), everyMs);
+export function Trends({ run, spec, everyMs }: { run: string; spec: RunSpec | null; everyMs: number }) {
+  const marks = useMemo(() => driftMarks(spec), [spec]);
+  const progress = usePolled<Progress>(runPath(run, "/progress", { points: 200 }), everyMs);
   return (
     <>
       <div className="h-96">
-        <Totals source={progress} />
+        <Totals source={progress} marks={marks} />
       </div>
       <div className="h-96">
-        <Regret source={progress} />
+        <Regret source={progress} marks={marks} />
       </div>
     </>
   );
 }
 
-function Totals({ source }: { source: Polled<Progress> }) {
+function Totals({ source, marks }: { source: Polled<Progress>; marks: Mark[] }) {
   const palette = usePalette();
   const metric = useMetric();
   const { label, format, tick } = METRICS[metric];
@@ -75,8 +77,8 @@ function Totals({ source }: { source: Polled<Progress> }) {
       colour: palette.colour(name),
       points: totalPoints(series, metric),
     }));
-    return lineChart(curves, { palette, format, tick });
-  }, [schedulers, palette, metric, format, tick]);
+    return lineChart(curves, { palette, format, tick, marks });
+  }, [schedulers, palette, metric, format, tick, marks]);
   const rows = Object.entries(schedulers ?? {}).map(([name, series]) => ({
     name,
     tasks: series.tasks.at(-1) ?? 0,
@@ -119,7 +121,7 @@ interface RegretRow {
   worst: number | null;
 }
 
-function Regret({ source }: { source: Polled<Progress> }) {
+function Regret({ source, marks }: { source: Polled<Progress>; marks: Mark[] }) {
   const palette = usePalette();
   const metric = useMetric();
   const schedulers = source.data?.schedulers;
@@ -141,8 +143,8 @@ function Regret({ source }: { source: Polled<Progress> }) {
     // Queues grow without limit: turnarounds spread over several powers of ten.
     const logarithmic = metric === "turnaround";
     const tick = (ratio: number) => ratioTick(ratio, reference, logarithmic);
-    return lineChart(curves, { palette, format: overOracle, tick, level: 1, logarithmic });
-  }, [regrets, palette, metric, reference]);
+    return lineChart(curves, { palette, format: overOracle, tick, level: 1, logarithmic, marks });
+  }, [regrets, palette, metric, reference, marks]);
   const rows: RegretRow[] = regrets.map(({ name, intervals }) => ({
     name,
     first: intervals[0]?.ratio ?? null,

@@ -2,6 +2,7 @@
 import { shortCount } from "../../format";
 import type { Palette } from "../../theme";
 import { axis, type ChartOption, escapeHtml, TOOLTIP_ROW } from "../../ui";
+import { type Mark, markLines } from "../../ui/marks";
 
 export interface Line {
   label: string;
@@ -17,6 +18,8 @@ export interface LineChartOptions {
   tick?: (value: number) => string;
   /** A horizontal line to compare with. */
   level?: number;
+  /** Vertical lines. */
+  marks?: Mark[];
   /** For ratios that spread over several powers of ten. */
   logarithmic?: boolean;
 }
@@ -28,7 +31,12 @@ interface Hovered {
 }
 
 export function lineChart(all: Line[], options: LineChartOptions): ChartOption {
-  const { palette, format, tick = format, level, logarithmic = false } = options;
+  const { palette, format, tick = format, level, marks = [], logarithmic = false } = options;
+  const end = Math.max(0, ...all.map((line) => line.points.at(-1)?.[0] ?? 0));
+  const drawn = markLines(
+    marks.filter((mark) => mark.at <= end),
+    palette,
+  ).data;
   return {
     grid: { left: 8, right: 18, top: 12, bottom: 54, containLabel: true },
     legend: {
@@ -75,7 +83,9 @@ export function lineChart(all: Line[], options: LineChartOptions): ChartOption {
       lineStyle: { width: 2, type: line.dashed ? ("dashed" as const) : ("solid" as const) },
       itemStyle: { color: line.colour },
       emphasis: { focus: "series" as const },
-      ...(level !== undefined && at === 0 ? { markLine: levelLine(level, palette) } : {}),
+      ...(at === 0
+        ? { markLine: { ...levelLine(level, palette), data: [...levelLine(level, palette).data, ...drawn] } }
+        : {}),
     })),
   };
 }
@@ -84,13 +94,13 @@ function axisStart(least: number, logarithmic: boolean): number {
   return logarithmic ? 10 ** Math.floor(Math.log10(least)) : least;
 }
 
-function levelLine(level: number, palette: Palette) {
+function levelLine(level: number | undefined, palette: Palette) {
   return {
     silent: true,
     symbol: "none",
     lineStyle: { color: palette.faint, type: "dotted" as const, width: 1.5 },
     label: { show: false },
-    data: [{ yAxis: level }],
+    data: level === undefined ? [] : [{ yAxis: level }],
   };
 }
 

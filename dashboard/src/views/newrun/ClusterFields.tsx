@@ -11,6 +11,7 @@ export function ClusterFields() {
   const shortForm = !Array.isArray(devices) || devices.length === 0;
   return (
     <Widget
+      exported={false}
       id="new-cluster"
       title="Cluster and physics"
       caption="Every scheduler gets its own simulated cluster with these devices and costs."
@@ -120,6 +121,7 @@ function Origin({ platform }: { platform: Platform }) {
 export function LearningFields() {
   return (
     <Widget
+      exported={false}
       id="new-learning"
       title="Learning"
       caption="For Hybrid ML and the RL agent. Without pre-training they decide like greedy until they have learned."

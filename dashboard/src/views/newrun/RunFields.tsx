@@ -8,7 +8,13 @@ import { Card, ChoiceField, FieldNote, LabelledField, NumberField, Segments, Tex
 export function RunFields() {
   const name = useField("name");
   return (
-    <Widget id="new-run" title="Run" caption="Length and speed. An empty field has the default shown in grey." scroll>
+    <Widget
+      exported={false}
+      id="new-run"
+      title="Run"
+      caption="Length and speed. An empty field has the default shown in grey."
+      scroll
+    >
       <div className="grid gap-x-4 gap-y-4 px-1 sm:grid-cols-2">
         <TextField
           id="name"
@@ -45,7 +51,7 @@ function Length() {
       {endless ? (
         <FieldNote id="tasks" hint="runs until it is stopped" problems={problems} />
       ) : (
-        <NumberField path="tasks" label="Tasks" />
+        <NumberField path="tasks" label="Tasks" required />
       )}
     </div>
   );
@@ -78,6 +84,7 @@ function Pace() {
 export function WorkloadFields() {
   return (
     <Widget
+      exported={false}
       id="new-workload"
       title="Workload"
       caption="The properties of the tasks. With hpc, a GPU of the default node is faster for about half of them."

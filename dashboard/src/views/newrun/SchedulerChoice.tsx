@@ -16,6 +16,7 @@ export function SchedulerChoice() {
   const rows = [...known, ...missing.map((name) => ({ name, deployed: 0, description: "" }))];
   return (
     <Widget
+      exported={false}
       id="new-schedulers"
       title="Schedulers"
       caption="Every scheduler gets the same tasks and its own cluster. Keep the Oracle: the others are compared with it."

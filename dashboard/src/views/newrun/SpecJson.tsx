@@ -27,6 +27,7 @@ export function SpecJson({
   };
   return (
     <Widget
+      exported={false}
       id="new-json"
       title="Spec as JSON"
       caption="Your settings; you can add any other field of a run spec. For the command line: hybrid run start --spec."

@@ -5,6 +5,7 @@ import type { DraftCheck } from "./useSpecCheck";
 
 export function StartPanel({
   check,
+  invalid,
   others,
   blocked,
   starting,
@@ -12,6 +13,8 @@ export function StartPanel({
   onReset,
 }: {
   check: DraftCheck;
+  /** Fields of the form with a problem. */
+  invalid: number;
   /** Problems of fields that the form does not have. */
   others: string[];
   blocked: boolean;
@@ -19,11 +22,11 @@ export function StartPanel({
   onStart: () => void;
   onReset: () => void;
 }) {
-  const invalid = check.problems.length - others.length;
   // When the check failed, starting may still work; if not, the gateway gives the reason.
   const ready = !blocked && ((check.current && check.ok) || check.failure !== null);
   return (
     <Widget
+      exported={false}
       id="new-start"
       title="Start"
       caption="The gateway checks the spec as you type."

@@ -26,12 +26,12 @@ export function LabelledField({
   );
 }
 
-/** The hint of a field, or its problems. */
+/** The hint of a field, or the first of its problems: the next one shows when that is solved. */
 export function FieldNote({ id, hint, problems }: { id: string; hint?: ReactNode; problems?: string[] | undefined }) {
   if (problems?.length) {
     return (
       <p id={`${id}-note`} className="text-xs break-words text-bad" data-testid={`problem-${id}`}>
-        {problems.join("; ")}
+        {problems[0]}
       </p>
     );
   }
@@ -72,7 +72,18 @@ export function TextField({ id, label, hint, problems, onValue, ...rest }: TextF
 }
 
 /** A number of the spec; its default is the placeholder. */
-export function NumberField({ path, label, hint }: { path: string; label: string; hint?: ReactNode }) {
+export function NumberField({
+  path,
+  label,
+  hint,
+  required = false,
+}: {
+  path: string;
+  label: string;
+  hint?: ReactNode;
+  /** An empty field is a mistake, not the default. */
+  required?: boolean;
+}) {
   const { value, fallback, problems, set } = useField(path);
   const [input, setInput] = useState("");
   // "1." and "1.0" are kept as typed, so that 1.05 can be entered.
@@ -88,7 +99,7 @@ export function NumberField({ path, label, hint }: { path: string; label: string
       value={text}
       onValue={(next) => {
         setInput(next);
-        set(parseNumber(next));
+        set(parseNumber(next) ?? (required ? "" : undefined));
       }}
     />
   );

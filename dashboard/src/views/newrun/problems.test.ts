@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { sortProblems } from "./problems";
+import { currentProblems, sortProblems } from "./problems";
 
 const FIELDS = ["seed", "workload.arrival_rate", "workload.drift", "schedulers"];
 
@@ -36,5 +36,16 @@ describe("problems", () => {
   it("of one field are all kept, in order", () => {
     const sorted = sortProblems(["schedulers: first", "schedulers.1: second"], FIELDS);
     expect(sorted.fields.schedulers).toEqual(["first", "1: second"]);
+  });
+});
+
+describe("problems of the draft on the screen", () => {
+  it("are not those of a field that has changed since the check", () => {
+    const fields = { seed: ["too small"], "workload.drift": ["0.after: too small"] };
+    const checked = { seed: -3, workload: { drift: [{ after: -1 }] } };
+    expect(currentProblems(fields, { ...checked, seed: 3 }, checked)).toEqual({
+      "workload.drift": ["0.after: too small"],
+    });
+    expect(currentProblems(fields, { seed: -3 }, checked)).toEqual({ seed: ["too small"] });
   });
 });

@@ -1,5 +1,7 @@
 /** The gateway's problems ("workload.arrival_rate: Input should be ..."), assigned to the fields of the form. */
 
+import { type Draft, valueAt } from "./draft";
+
 export interface SortedProblems {
   /** By the path of the field. */
   fields: Record<string, string[]>;
@@ -13,6 +15,16 @@ const LOCATED = /^([A-Za-z_]\w*(?:\.\w+)*): (.+)$/s;
 function fieldOf(path: string, fields: readonly string[]): string | undefined {
   const matches = fields.filter((field) => path === field || path.startsWith(`${field}.`));
   return matches.sort((left, right) => right.length - left.length)[0];
+}
+
+/** Without the problems of fields that have changed since they were checked: those may be solved. */
+export function currentProblems(
+  fields: Record<string, string[]>,
+  draft: Draft,
+  checked: Draft,
+): Record<string, string[]> {
+  const unchanged = (path: string) => JSON.stringify(valueAt(draft, path)) === JSON.stringify(valueAt(checked, path));
+  return Object.fromEntries(Object.entries(fields).filter(([path]) => unchanged(path)));
 }
 
 export function sortProblems(problems: readonly string[], fields: readonly string[]): SortedProblems {

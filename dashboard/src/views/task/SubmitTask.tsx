@@ -44,6 +44,7 @@ export function SubmitTask({ run }: { run: string }) {
   };
   return (
     <Widget
+      exported={false}
       id="submit-task"
       title="Submit a task"
       caption="It goes to every scheduler of this run. Its page opens and shows the results as they arrive."

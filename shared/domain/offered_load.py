@@ -1,4 +1,4 @@
-"""How much work a trace offers to a platform: device-seconds per second, over the devices.
+"""How much work tasks offer to a platform: device-seconds per second, over the devices.
 
 A load of 1 keeps every device busy without a pause; above it queues grow without end. The load of
 the complete cluster is the time in which all devices together could do the work (the cluster bound)

@@ -1,0 +1,104 @@
+import { Download } from "lucide-react";
+import { type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
+import { flushSync } from "react-dom";
+import { usePalette } from "../theme";
+import { Button } from "./Button";
+import { download, downloadText, toCsv, toPng, toSvg } from "./exporting";
+import { toast } from "./Toast";
+
+export interface ExportMenuProps {
+  id: string;
+  title: string;
+  /** The element with what the widget shows. */
+  content: RefObject<HTMLElement | null>;
+  /** The figures, where a chart is shown. */
+  table?: ReactNode;
+  /** Further files: name and address. */
+  files?: { label: string; href: string }[] | undefined;
+}
+
+/** PNG, SVG and CSV of any widget. */
+export function ExportMenu({ id, title, content, table, files = [] }: ExportMenuProps) {
+  const [open, setOpen] = useState(false);
+  const [hidden, setHidden] = useState(false);
+  const box = useRef<HTMLDivElement>(null);
+  const figures = useRef<HTMLDivElement>(null);
+  const palette = usePalette();
+  useClosing(open, box, () => setOpen(false));
+
+  const picture = async (kind: "png" | "svg") => {
+    if (!content.current) return;
+    const svg = await toSvg(content.current, title, palette);
+    if (kind === "svg") downloadText(`${id}.svg`, svg, "image/svg+xml");
+    else download(`${id}.png`, await toPng(svg));
+  };
+  const csv = () => {
+    // The table of a chart is made for this moment.
+    flushSync(() => setHidden(true));
+    const text = toCsv(figures.current?.querySelector("table") ? figures.current : (content.current as Element));
+    setHidden(false);
+    if (text) downloadText(`${id}.csv`, text, "text/csv");
+    else toast("This widget has no figures in a table.", "bad");
+  };
+  const choose = (action: () => void | Promise<void>) => () => {
+    setOpen(false);
+    Promise.resolve(action()).catch((error: unknown) => toast(`Could not export: ${String(error)}`, "bad"));
+  };
+  const item = "block w-full rounded-md px-3 py-1.5 text-left text-xs whitespace-nowrap hover:bg-sunken";
+  return (
+    <div ref={box} className="relative -mr-1.5">
+      <Button
+        variant="ghost"
+        className="size-8!"
+        data-testid={`export-${id}`}
+        aria-expanded={open}
+        aria-haspopup="true"
+        label={`Export ${title}`}
+        icon={<Download aria-hidden className="size-4" />}
+        onClick={() => setOpen(!open)}
+      />
+      {open && (
+        <div className="absolute right-0 z-10 mt-1 rounded-lg border border-line-strong bg-raised p-1 shadow-lg">
+          <button type="button" className={item} onClick={choose(() => picture("png"))} autoFocus>
+            PNG picture
+          </button>
+          <button type="button" className={item} onClick={choose(() => picture("svg"))}>
+            SVG drawing
+          </button>
+          <button type="button" className={item} onClick={choose(csv)}>
+            CSV of what is shown
+          </button>
+          {files.map(({ label, href }) => (
+            <a key={href} className={item} href={href} download onClick={() => setOpen(false)}>
+              {label}
+            </a>
+          ))}
+        </div>
+      )}
+      {hidden && (
+        <div ref={figures} hidden>
+          {table}
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** Escape and a press elsewhere close it. */
+function useClosing(open: boolean, box: RefObject<HTMLElement | null>, close: () => void): void {
+  const latest = useRef(close);
+  latest.current = close;
+  useEffect(() => {
+    if (!open) return;
+    const onEvent = (event: Event) => {
+      const escaped = event instanceof KeyboardEvent && event.key === "Escape";
+      const outside = event.type !== "keydown" && !box.current?.contains(event.target as Node);
+      if (escaped || outside) latest.current();
+    };
+    const kinds = ["keydown", "pointerdown", "focusin"];
+    for (const kind of kinds) document.addEventListener(kind, onEvent);
+    return () => {
+      for (const kind of kinds) document.removeEventListener(kind, onEvent);
+    };
+  }, [open, box]);
+}

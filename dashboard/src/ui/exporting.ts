@@ -1,0 +1,109 @@
+/** What a widget shows, as a file: its charts as SVG or PNG, its figures as CSV. */
+import type { ECharts } from "echarts/core";
+import type { Palette } from "../theme";
+
+/** The charts on the page, by the element that they are drawn in. */
+const charts = new WeakMap<Element, ECharts>();
+
+export function registerChart(element: Element, chart: ECharts): void {
+  charts.set(element, chart);
+}
+
+const CHART = "[data-chart]";
+const PNG_SCALE = 2;
+
+/** The widget's chart, without what is around it; else its content as it looks. */
+export async function toSvg(content: Element, title: string, palette: Palette): Promise<string> {
+  const element = content.matches(CHART) ? content : content.querySelector(CHART);
+  const chart = element && charts.get(element);
+  return chart ? chartSvg(chart, title, palette) : pictureSvg(content, palette);
+}
+
+/** Drawn again by ECharts' SVG renderer, with a title and with the names that the page has beside the chart. */
+async function chartSvg(chart: ECharts, title: string, palette: Palette): Promise<string> {
+  const { drawSvg } = await import("./svgRenderer");
+  return drawSvg(chart, title, palette);
+}
+
+/** Styles that decide how text, bars and tables look. */
+const STYLES = [
+  ...["display", "position", "left", "right", "top", "bottom", "width", "height", "box-sizing", "overflow"],
+  ...["flex-direction", "flex-grow", "flex-shrink", "flex-basis", "flex-wrap", "align-items", "justify-content", "gap"],
+  ...["grid-template-columns", "grid-template-rows", "margin", "padding", "border", "border-radius", "border-spacing"],
+  ...["background-color", "background-image", "color", "opacity", "transform", "font-family", "font-size"],
+  ...["font-weight", "line-height", "letter-spacing", "text-align", "vertical-align", "white-space", "writing-mode"],
+  ...["text-overflow", "text-decoration", "visibility", "z-index", "clip-path"],
+];
+
+/** HTML inside of an SVG: browsers show it; drawing programs may not. */
+function pictureSvg(content: Element, palette: Palette): string {
+  const [width, height] = [content.scrollWidth, content.scrollHeight];
+  const copy = styledCopy(content) as HTMLElement;
+  Object.assign(copy.style, { width: `${width}px`, height: `${height}px`, overflow: "visible" });
+  copy.setAttribute("xmlns", "http://www.w3.org/1999/xhtml");
+  const html = new XMLSerializer().serializeToString(copy);
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}"><rect width="100%" height="100%" fill="${palette.surface}"/><foreignObject width="100%" height="100%">${html}</foreignObject></svg>`;
+}
+
+function styledCopy(element: Element): Element {
+  if (element instanceof HTMLCanvasElement) {
+    const image = document.createElement("img");
+    image.src = element.toDataURL();
+    copyStyles(element, image);
+    return image;
+  }
+  const copy = element.cloneNode(false) as Element;
+  for (const name of ["class", "id"]) copy.removeAttribute(name);
+  copyStyles(element, copy as HTMLElement);
+  for (const child of element.childNodes) {
+    if (child instanceof Element) copy.append(styledCopy(child));
+    else if (child.nodeType === Node.TEXT_NODE) copy.append(child.cloneNode());
+  }
+  return copy;
+}
+
+function copyStyles(from: Element, to: HTMLElement | SVGElement): void {
+  const style = getComputedStyle(from);
+  for (const name of STYLES) to.style.setProperty(name, style.getPropertyValue(name));
+}
+
+export async function toPng(svg: string): Promise<string> {
+  const image = new Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  canvas.width = image.width * PNG_SCALE;
+  canvas.height = image.height * PNG_SCALE;
+  canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
+  return canvas.toDataURL("image/png");
+}
+
+/** All tables below an element, with unrounded numbers; an empty line between two. */
+export function toCsv(content: Element): string {
+  const tables = [...content.querySelectorAll("table")];
+  return tables.map((table) => [...table.rows].map(csvLine).join("\r\n")).join("\r\n\r\n");
+}
+
+function csvLine(row: HTMLTableRowElement): string {
+  return [...row.cells].map((cell) => csvCell(cell.dataset.value ?? cell.textContent?.trim() ?? "")).join(",");
+}
+
+/** A text that begins like a formula would be run by a spreadsheet. */
+export function csvCell(text: string): string {
+  const formula = /^[=+\-@\t]/.test(text) && !Number.isFinite(Number(text));
+  const safe = formula ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+export function download(name: string, url: string): void {
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+}
+
+export function downloadText(name: string, text: string, type: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  download(name, url);
+  URL.revokeObjectURL(url);
+}

@@ -1,0 +1,50 @@
+"""How much work the tasks of a run offer to its cluster, over what the cluster can do."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from shared.domain.offered_load import SAMPLE, OfferedLoad
+from shared.domain.tasks import Tasks
+from shared.domain.workload import Cursor, generate
+from shared.messages.runs import RunRecord
+from shared.store.client import Store
+from shared.store.tasks import read_tasks
+
+CACHED_RUNS = 256
+
+
+class RunLoads:
+    """Computed once per run, of its first tasks."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._loads: OrderedDict[str, float | None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, record: RunRecord) -> float | None:
+        """1 keeps every device busy without a pause, with tasks cut freely among them. None where
+        all tasks arrive at once, and for submitted tasks until the run has ended."""
+        if record.spec.submitted and record.active:
+            return None
+        with self._lock:
+            if record.run not in self._loads:
+                self._loads[record.run] = self._compute(record)
+                if len(self._loads) > CACHED_RUNS:
+                    self._loads.popitem(last=False)
+            return self._loads[record.run]
+
+    def _compute(self, record: RunRecord) -> float | None:
+        tasks = self._first_tasks(record)
+        if len(tasks) < 2:
+            return None
+        offered = OfferedLoad(record.spec)
+        offered.add(tasks)
+        load = offered.load()
+        return load.cluster if load else None
+
+    def _first_tasks(self, record: RunRecord) -> Tasks:
+        if record.spec.submitted:
+            return read_tasks(self._store, record.run, most=SAMPLE)
+        return generate(record.spec, Cursor(), min(record.spec.tasks or SAMPLE, SAMPLE))[0]
