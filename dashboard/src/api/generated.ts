@@ -2087,6 +2087,11 @@ export interface components {
             type_time: number[];
         };
         Status: {
+            /**
+             * @description the schedulers that are compared
+             * @default []
+             */
+            competing: string[];
             /** @default false */
             is_running: boolean;
             /**
