@@ -32,6 +32,12 @@ def update(schedulers: int, devices: int = 5) -> Update:
             "tasks_sent": 10**6,
             "tasks_processed": 10**6,
             "rejected": 0,
+            "suspended": {
+                name: {"reason": "x" * 800, "batch": 1, "at": 1.0, "left_out": False}
+                for name in names[:5]
+            },
+            "pretraining": names[:5],
+            "learners": 5,
             "at": 1.0,
             "sequence": 1,
             "task": None,
@@ -52,6 +58,7 @@ def update(schedulers: int, devices: int = 5) -> Update:
 
 def snapshot(schedulers: int, devices: int) -> Snapshot:
     note = {"at": 1.0, "kind": "run", "service": "s", "run": "r", "message": "ä" * 300}
+    note |= {"level": "info", "group": "ä" * 200}
     fields = update(schedulers, devices).model_dump(exclude={"snapshot"})
     meters = [
         {"name": f"gpu_{number}", "type": "gpu", "node": "node", "devices": 1}
