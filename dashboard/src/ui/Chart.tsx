@@ -57,7 +57,6 @@ export function Chart({ option, label, onPick, className = "" }: ChartProps) {
     if (!element) return;
     const instance = echarts.init(element, null, { renderer: "canvas" });
     chart.current = instance;
-    registerChart(element, instance);
     instance.on("click", (event) => {
       pick.current?.({ name: event.name, seriesName: event.seriesName ?? "", data: event.data });
     });
@@ -83,7 +82,9 @@ export function Chart({ option, label, onPick, className = "" }: ChartProps) {
   useEffect(() => {
     const draw = () => {
       // Series that no longer exist are removed; the rest is merged.
-      chart.current?.setOption({ ...defaults(palette), ...option }, { replaceMerge: ["series"], lazyUpdate: true });
+      const complete = { ...defaults(palette), ...option };
+      chart.current?.setOption(complete, { replaceMerge: ["series"], lazyUpdate: true });
+      if (box.current && chart.current) registerChart(box.current, chart.current, complete);
     };
     if (visible.current) draw();
     pendingDraw.current = visible.current ? null : draw;

@@ -28,9 +28,8 @@ export function ExportMenu({ id, title, content, table, files = [] }: ExportMenu
 
   const picture = async (kind: "png" | "svg") => {
     if (!content.current) return;
-    const svg = await toSvg(content.current, title, palette);
-    if (kind === "svg") downloadText(`${id}.svg`, svg, "image/svg+xml");
-    else download(`${id}.png`, await toPng(svg));
+    if (kind === "svg") downloadText(`${id}.svg`, await toSvg(content.current, palette), "image/svg+xml");
+    else download(`${id}.png`, await toPng(content.current, palette));
   };
   const csv = () => {
     // The table of a chart is made for this moment.

@@ -1,28 +1,38 @@
 /** What a widget shows, as a file: its charts as SVG or PNG, its figures as CSV. */
-import type { ECharts } from "echarts/core";
+import type { ECharts, EChartsCoreOption } from "echarts/core";
 import type { Palette } from "../theme";
 
-/** The charts on the page, by the element that they are drawn in. */
-const charts = new WeakMap<Element, ECharts>();
-
-export function registerChart(element: Element, chart: ECharts): void {
-  charts.set(element, chart);
+interface Drawn {
+  chart: ECharts;
+  option: EChartsCoreOption;
 }
 
-const CHART = "[data-chart]";
+/** The charts on the page, by the element that they are drawn in. */
+const charts = new WeakMap<Element, Drawn>();
+
+export function registerChart(element: Element, chart: ECharts, option: EChartsCoreOption): void {
+  charts.set(element, { chart, option });
+}
+
 const PNG_SCALE = 2;
 
-/** The widget's chart, without what is around it; else its content as it looks. */
-export async function toSvg(content: Element, title: string, palette: Palette): Promise<string> {
-  const element = content.matches(CHART) ? content : content.querySelector(CHART);
-  const chart = element && charts.get(element);
-  return chart ? chartSvg(chart, title, palette) : pictureSvg(content, palette);
+function drawnIn(content: Element): Drawn | undefined {
+  const element = content.querySelector("[data-chart]");
+  return element ? charts.get(element) : undefined;
 }
 
-/** Drawn again by ECharts' SVG renderer, with a title and with the names that the page has beside the chart. */
-async function chartSvg(chart: ECharts, title: string, palette: Palette): Promise<string> {
+/** The widget's chart, without what is around it; else its content as it looks. */
+export async function toSvg(content: Element, palette: Palette): Promise<string> {
+  const drawn = drawnIn(content);
+  if (!drawn) return pictureSvg(content, palette);
   const { drawSvg } = await import("./svgRenderer");
-  return drawSvg(chart, title, palette);
+  return drawSvg(drawn.chart, drawn.option, palette);
+}
+
+export async function toPng(content: Element, palette: Palette): Promise<string> {
+  const drawn = drawnIn(content);
+  const picture = { type: "png" as const, pixelRatio: PNG_SCALE, backgroundColor: palette.surface };
+  return drawn ? drawn.chart.getDataURL(picture) : rasterised(pictureSvg(content, palette));
 }
 
 /** Styles that decide how text, bars and tables look. */
@@ -67,7 +77,7 @@ function copyStyles(from: Element, to: HTMLElement | SVGElement): void {
   for (const name of STYLES) to.style.setProperty(name, style.getPropertyValue(name));
 }
 
-export async function toPng(svg: string): Promise<string> {
+async function rasterised(svg: string): Promise<string> {
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
   await image.decode();

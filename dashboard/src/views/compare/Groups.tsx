@@ -19,7 +19,9 @@ export function Groups({ runs, totals }: { runs: LoadedRun[]; totals: Record<str
   const rows: Row[] = names.map((name) => ({
     name,
     tasks: totals.find((each) => each[name])?.[name]?.tasks ?? 0,
-    values: groups.map((members) => estimate(members.flatMap((at) => totals[at]?.[name]?.[`avg_${metric}`] ?? []))),
+    values: groups.map((members) =>
+      estimate(oneOfEachSeed(members, runs).flatMap((at) => totals[at]?.[name]?.[`avg_${metric}`] ?? [])),
+    ),
   }));
   const columns: Column<Row>[] = [
     schedulerColumn((row) => row.name, true),
@@ -52,6 +54,12 @@ export function Groups({ runs, totals }: { runs: LoadedRun[]; totals: Record<str
       />
     </Widget>
   );
+}
+
+/** The same seed again is no further evidence. */
+function oneOfEachSeed(members: number[], runs: LoadedRun[]): number[] {
+  const seed = (at: number) => runs[at]?.detail.spec.seed;
+  return members.filter((at, place) => members.findIndex((other) => seed(other) === seed(at)) === place);
 }
 
 /** The letters of a group's runs: A, or A C D. */

@@ -11,6 +11,12 @@ describe("a trace file", () => {
     expect(trace.lines).toEqual(["1,0.5,10,0", "2,0.5,10,1"]);
   });
 
+  it("has dependencies by task_id, which become numbers of lines", () => {
+    const header = "task_id,size,compute_intensity,memory_required,arrival_time,dependencies";
+    const trace = readTrace("a.csv", `${header}\n7,1,1,1,0,\n9,1,1,1,1,7\n8,1,1,1,2,7;9\n`);
+    expect(trace.lines).toEqual(["7,1,1,1,0,", "9,1,1,1,1,0", "8,1,1,1,2,0;1"]);
+  });
+
   it("without one of them is refused with what is missing", () => {
     expect(() => readTrace("a.csv", "size,arrival_time\n1,0")).toThrow("no column compute_intensity, memory_required");
     expect(() => readTrace("a.csv", "size,compute_intensity,memory_required,arrival_time\n")).toThrow("no tasks");

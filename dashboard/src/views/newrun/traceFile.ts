@@ -26,7 +26,20 @@ export function readTrace(name: string, text: string): TraceFile {
     );
   }
   if (lines.length === 0) throw new Error(`${name} has no tasks`);
-  return { name, header: columns.join(","), lines };
+  return { name, header: columns.join(","), lines: withRowNumbers(columns, lines) };
+}
+
+/** Dependencies are by `task_id` where a file has that column; the gateway counts its rows. */
+function withRowNumbers(columns: string[], lines: string[]): string[] {
+  const [id, parents] = [columns.indexOf("task_id"), columns.indexOf("dependencies")];
+  if (id < 0 || parents < 0) return lines;
+  const cells = lines.map((line) => line.split(","));
+  const row = new Map(cells.map((each, at) => [each[id]?.trim(), at]));
+  return cells.map((each) => {
+    const ids = (each[parents] ?? "").split(";").filter(Boolean);
+    const numbers = ids.map((parent) => row.get(parent.trim()) ?? parent).join(";");
+    return each.map((cell, at) => (at === parents ? numbers : cell)).join(",");
+  });
 }
 
 /** The draft as the spec of a run that takes the trace. */
