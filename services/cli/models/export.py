@@ -47,7 +47,7 @@ def write(name: str, body: bytes, file: Path, model_format: str = "safetensors")
     if file.suffix != expected:
         raise ExportError(f"{file}: a model of {name} is exported as {expected}")
     if body == NO_MODEL:
-        raise ExportError(f"this version of {name} is no model: there was nothing to learn from")
+        raise ModelRefused(f"this version of {name} is no model: there was nothing to learn from")
     # In memory first: a model that cannot be read must not leave an incomplete file.
     content = io.BytesIO()
     if name == FOREST:

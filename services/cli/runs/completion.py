@@ -21,18 +21,18 @@ STORED = "results stored"
 
 
 def pretraining_line(status: dict[str, Any]) -> str | None:
-    """What a run that has sent no task yet waits for."""
-    if not status["pretraining"]:
+    """What a run waits for before its first task; a gateway of an older version does not say."""
+    waiting = status.get("pretraining")
+    if not waiting:
         return None
-    ready = status["learners"] - len(status["pretraining"])
-    names = ", ".join(status["pretraining"])
+    ready, names = status["learners"] - len(waiting), ", ".join(waiting)
     return f"pre-training the learners, {ready} of {status['learners']} ready: {names}"
 
 
 def suspended_lines(run: dict[str, Any]) -> list[str]:
     """A line for each scheduler of a run (or its status) that keeps failing."""
     lines = []
-    for name, each in run["suspended"].items():
+    for name, each in run.get("suspended", {}).items():
         where = "" if each["batch"] is None else f" on batch {each['batch']}"
         outcome = "was left out" if each["left_out"] else "is suspended"
         lines.append(
@@ -81,7 +81,7 @@ def _poll(
                 return dict(retry_while_unavailable(lambda: gateway.get(f"/api/runs/{run}"), pause))
             if status["state"] == "stopped":
                 fail(f"run {run} was stopped")
-            if status["suspended"] and not status["competing"]:
+            if status.get("suspended") and not status["competing"]:
                 fail(f"every scheduler of run {run} is suspended: it cannot be completed")
             pause(POLL_SECONDS)
 

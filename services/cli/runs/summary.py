@@ -49,7 +49,7 @@ def summarise(arena: Arena, run: dict[str, Any]) -> dict[str, Any]:
     learning = _learning(store, name, tasks)
     store.close()
     for scheduler in run["spec"]["schedulers"]:
-        if scheduler in run["suspended"]:
+        if scheduler in run.get("suspended", {}):
             continue
         count = counts.get(scheduler, {"results": 0, "tasks": 0})
         if not count["results"] == count["tasks"] == tasks:
@@ -60,7 +60,7 @@ def summarise(arena: Arena, run: dict[str, Any]) -> dict[str, Any]:
         "seconds": round(seconds, 3),
         "tasks_per_s": round(tasks / seconds, 1),
         "bound": run["bound"],
-        "suspended": run["suspended"],
+        "suspended": run.get("suspended", {}),
         "schedulers": {
             scheduler: {
                 **standing,

@@ -146,7 +146,7 @@ def test_an_exported_agent_is_the_networks_state(tmp_path: Path) -> None:
     export.write("rl_agent", agent.weights(), file)
     loaded = torch.load(file, weights_only=True)
     assert float(loaded["scale"][0]) == agent.scale
-    network = DuelingNetwork(len(agent.actions), 16)
+    network = DuelingNetwork(len(agent.transitions.actions), 16)
     network.load_state_dict({key: loaded[key] for key in network.state_dict()})
     state = torch.from_numpy(agent_state(tasks_of(spec, 3, 500)))
     with torch.no_grad():
