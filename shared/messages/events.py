@@ -33,14 +33,18 @@ def kinds_from(level: Level) -> list[str] | None:
     return sorted(kind for kind, its in LEVELS.items() if level == "warning" or its == "problem")
 
 
-_NUMBERED = re.compile(r"\S*\d\S*")
+_WORD, _DIGIT = re.compile(r"\S+"), re.compile(r"\d")
 
 
 def group_of(kind: str, service: str, run: str, message: str) -> str:
     """The same for events that say the same again, about another batch, version or process. Models
     are told apart by their learner only."""
-    what = message.partition(" ")[0] if kind == "model" else _NUMBERED.sub("#", message)
+    what = message.partition(" ")[0] if kind == "model" else _WORD.sub(_without_number, message)
     return f"{kind}|{service}|{run}|{what[:200]}"
+
+
+def _without_number(word: re.Match[str]) -> str:
+    return "#" if _DIGIT.search(word[0]) else word[0]
 
 
 class Event(BaseModel):
