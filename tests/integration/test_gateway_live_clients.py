@@ -13,6 +13,7 @@ import websockets
 from services.gateway.live import feed_registry, run_feed, size_limit
 from services.gateway.live import routes as live_routes
 from shared.messages.events import Event
+from shared.runtime.cancellation import cancel
 from tests.integration.arena import Arena, eventually
 from tests.integration.gateway import completed, serving, started, whole
 from tests.integration.watching import Message, Watcher, watching
@@ -75,7 +76,7 @@ async def test_a_client_that_does_not_read_is_disconnected_without_affecting_oth
     It gets the close code if it reads again in time; else its connection is aborted.
     """
     monkeypatch.setattr(live_routes, "CLOSE_SECONDS", patience)
-    monkeypatch.setattr(run_feed, "MOST_NOTIFICATIONS", 1000)
+    monkeypatch.setattr(run_feed, "MOST_NOTIFICATIONS", 30)
     run = (await arena.run(schedulers=["greedy"], pace=1)).run
     small = socket.socket()
     small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -104,7 +105,7 @@ async def test_a_client_that_does_not_read_is_disconnected_without_affecting_oth
         reading = asyncio.create_task(read())
         await eventually(dropped)
         assert not reading.done()
-        reading.cancel()
+        await cancel(reading)
         slow.connection.transport.resume_reading()
         assert await slow.closed() == code
         assert (await reader.until(lambda message: message["type"] != "notification"))["run"] == run
