@@ -36,7 +36,14 @@ async def test_no_call_brings_the_gateway_down(arena: Arena) -> None:
         live = await started(http, pace=1)
         for place in range(20):
             await arena.bus.reject("tasks.x", subjects.TASKS, place + 1, b"?" * place, "fuzz")
-        known = {"run": run, "task_id": 5, "sequence": 3, "name": "hybrid_ml", "version": "newest"}
+        known = {
+            "run": run,
+            "task_id": 5,
+            "sequence": 3,
+            "name": "hybrid_ml",
+            "scheduler": "greedy",
+            "version": "newest",
+        }
         tidying = asyncio.create_task(stop_runs(arena, but=live))
         made, wrong = await asyncio.to_thread(
             interface.bombard,
