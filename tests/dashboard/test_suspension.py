@@ -19,9 +19,28 @@ def compared(viewer: Viewer) -> set[str]:
     return {row["scheduler"] for row in viewer.table("comparison")}
 
 
+def test_a_suspended_scheduler_is_left_out_and_its_events_are_one_line(
+    viewer: Viewer, arena: ArenaProcess
+) -> None:
+    """The retry fails again, since the plug-in is as faulty as before."""
+    run = start(arena)
+    page = viewer.page
+    viewer.open("scheduler", run=run, scheduler="halves")
+    page.get_by_test_id("retry").click()
+    page.get_by_test_id("suspended").wait_for(state="detached")
+    page.get_by_test_id("leave-out").click()
+    page.get_by_text("was left out of this run").wait_for()
+    viewer.open("log", run=run, events="run", level="problem")
+    suspended = page.locator('[data-testid="event"][data-kind="suspended"]')
+    suspended.get_by_test_id("event-count").get_by_text("× 2").wait_for()
+    assert page.locator('[data-testid="event"][data-kind="run"]').count() == 0
+    arena.http.post("/api/simulation/stop", params={"run": run})
+
+
 def test_a_failing_plugin_is_suspended_fixed_and_retried(
     viewer: Viewer, arena: ArenaProcess, plugin: Path
 ) -> None:
+    """The last test: its worker keeps the fixed plug-in."""
     run = start(arena)
     page = viewer.page
     viewer.open("arena", run=run)
@@ -40,23 +59,4 @@ def test_a_failing_plugin_is_suspended_fixed_and_retried(
     notice.wait_for(state="detached")
     viewer.open("arena", run=run)
     viewer.wait_until(lambda: compared(viewer) == set(SCHEDULERS))
-    plugin.write_text(PLUGIN.format(faulty_seed=FAULTY_SEED))
-    arena.http.post("/api/simulation/stop", params={"run": run})
-
-
-def test_a_suspended_scheduler_is_left_out_and_its_events_are_one_line(
-    viewer: Viewer, arena: ArenaProcess
-) -> None:
-    """The retry fails again, since the plug-in is as faulty as before."""
-    run = start(arena)
-    page = viewer.page
-    viewer.open("scheduler", run=run, scheduler="halves")
-    page.get_by_test_id("retry").click()
-    page.get_by_test_id("suspended").wait_for(state="detached")
-    page.get_by_test_id("leave-out").click()
-    page.get_by_text("was left out of this run").wait_for()
-    viewer.open("log", run=run, events="run", level="problem")
-    suspended = page.locator('[data-testid="event"][data-kind="suspended"]')
-    suspended.get_by_test_id("event-count").get_by_text("× 2").wait_for()
-    assert page.locator('[data-testid="event"][data-kind="run"]').count() == 0
     arena.http.post("/api/simulation/stop", params={"run": run})
