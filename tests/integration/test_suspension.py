@@ -95,7 +95,8 @@ async def test_a_fixed_policy_continues_where_it_failed(
     await eventually(
         lambda: next_batch(arena, run, "greedy"), accept=lambda at: at > found.batch + 30
     )
-    assert await next_batch(arena, run, "own") == found.next_batch == found.batch
+    # Two workers may fail on different batches; the first one to give up reports its own.
+    assert await next_batch(arena, run, "own") == found.next_batch
     write(WORKS, "pass")
     record = await suspension.retry(arena.bus, arena.runs, run.run, "own")
     assert (record.suspended, record.resumed["own"].sequence) == ({}, found.next_sequence)
