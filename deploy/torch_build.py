@@ -29,7 +29,7 @@ def warning(cuda: str | None, gpu: bool) -> str | None:
         return None
     return (
         f"warning: torch was installed with CUDA {cuda} (several GB), but this machine has no "
-        "NVIDIA GPU; it works all the same. For the CPU build: `make clean`, then `make setup "
+        "NVIDIA GPU; it works anyway. For the CPU build: `make clean`, then `make setup "
         "TORCH_INDEX=...` with PyTorch's index of CPU builds (see README.md)"
     )
 

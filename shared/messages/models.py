@@ -20,8 +20,8 @@ from shared.messages.formats import FORMATS, ModelFormat, problem
 
 MANIFEST, SIGNATURE = "Hybrid-Manifest", "Hybrid-Signature"
 
-# The body of a version that is no model: there is nothing to learn from yet. In lockstep a version
-# is needed all the same, and the policy decides without a model.
+# The body of a version that is no model: there is nothing to learn from yet. In lockstep every
+# segment needs a version, so this one is published, and the policy decides without a model.
 NO_MODEL = b""
 
 
