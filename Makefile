@@ -160,6 +160,10 @@ bench-websocket: setup ## Measure 200 viewers of one run: message sizes, the gat
 bench-dashboard: setup dashboard browser ## Feed the page an hour of updates fast: memory and frame time; prints JSON
 	@$(BIN)/python -m tests.bench.dashboard $(ARGS)
 
+.PHONY: bench-log
+bench-log: setup dashboard browser ## Publish 1,000 events a second while the Log view is open: frames a second; prints JSON
+	@$(BIN)/python -m tests.bench.event_log $(ARGS)
+
 .PHONY: bench-trace
 bench-trace: setup ## Replay a generated trace of 1 GB: time and memory (ARGS='--megabytes 20'); prints JSON
 	@$(BIN)/python -m tests.bench.traces $(ARGS)

@@ -51,6 +51,11 @@ export const GLOSSARY = {
     meaning: "What a scheduler needed over what the reference needed for the same tasks, in each part of the run.",
   },
   drift: { title: "Drift", meaning: "A change of the workload in mid-run, such as from one preset to another." },
+  certificate: {
+    title: "Certificate",
+    meaning:
+      "How far simulations of this platform were from real runs of the same workloads (hybrid validate): the median error of makespan and mean turnaround, and in how many pairs the schedulers keep their order. None: they were never compared.",
+  },
   lockstep: {
     title: "Lockstep",
     meaning:

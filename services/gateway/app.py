@@ -26,6 +26,7 @@ from services.gateway.live.feed_registry import FeedRegistry
 from services.gateway.live.sources import FeedSources
 from services.gateway.models import routes as models
 from services.gateway.rejected import routes as rejected
+from services.gateway.reports import routes as reports
 from services.gateway.runs import routes as runs
 from services.gateway.runs.control import RunControl
 from services.gateway.runs.detail import RunDetails
@@ -69,6 +70,7 @@ def make(settings: Settings) -> tuple[Service, FastAPI]:
         history.make_router(service, store, control, access),
         models.make_router(bus, store, access, lambda: service.runs),
         rejected.make_router(service, access),
+        reports.make_router(settings.reports_dir),
     ):
         api.include_router(router)
     app.include_router(api)

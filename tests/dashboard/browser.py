@@ -115,7 +115,11 @@ class Viewer:
     def wait_until_drawn(self) -> None:
         """Every widget has its data, nothing moves, and the layout fits the window."""
         self.page.wait_for_function(DRAWN)
-        self.page.evaluate(TWO_FRAMES)
+        # Charts follow the window through a ResizeObserver. Frames are not waited for: a busy
+        # browser may withhold them from a page in which nothing changes.
+        before = None
+        while before != (before := self.page.evaluate(LAYOUT)):
+            self.page.wait_for_timeout(POLL_MS)
 
 
 DRAWN = """
@@ -125,9 +129,10 @@ DRAWN = """
         && document.getAnimations().length === 0
 """
 
-# A change of the window's size reaches the charts in the next frame, by a ResizeObserver.
-TWO_FRAMES = """
-    () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
+LAYOUT = """
+    () => [...document.querySelectorAll("main [data-testid^='widget-'], main canvas, main svg")]
+        .map(element => JSON.stringify(element.getBoundingClientRect()))
+        .join()
 """
 
 READ_ROWS = """

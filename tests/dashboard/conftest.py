@@ -44,9 +44,19 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="package")
-def arena(tmp_path_factory: pytest.TempPathFactory, plugin: Path) -> Iterator[ArenaProcess]:
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the gateway looks for reports of the lab."""
+    return tmp_path_factory.mktemp("reports")
+
+
+@pytest.fixture(scope="package")
+def arena(
+    tmp_path_factory: pytest.TempPathFactory, plugin: Path, reports: Path
+) -> Iterator[ArenaProcess]:
     folder = tmp_path_factory.mktemp("dashboard")
-    started = ArenaProcess(folder / "data", "--idle", "--add", str(plugin))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HYBRID_REPORTS_DIR", str(reports))
+        started = ArenaProcess(folder / "data", "--idle", "--add", str(plugin))
     yield started
     assert started.stop() == 0
 

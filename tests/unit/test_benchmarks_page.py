@@ -18,7 +18,7 @@ MEASURED = {
 def test_every_command_that_measures_has_a_section() -> None:
     targets = re.findall(r"^(bench[a-z-]*|chaos):", Path("Makefile").read_text(), re.M)
     sections = re.findall(r"<!-- make (\S+) -->", report.PAGE.read_text())
-    assert len(targets) == 11
+    assert targets
     assert sorted(sections) == sorted(targets)
 
 

@@ -371,6 +371,25 @@ export interface components {
             /** @description share of the tasks that each device type ran */
             types: number[];
         };
+        Certificate: {
+            /** @description mean agreement of the schedulers' order by mean turnaround */
+            kendall_tau: number | null;
+            made_at: string;
+            makespan: components["schemas"]["Error"];
+            /** @description of schedulers whose real runs differ by more than their repetitions */
+            pairs: number;
+            /** @description of them in the same order in the simulation */
+            pairs_kept: number;
+            platform: string;
+            /** @description of the platform's devices, physics and times */
+            platform_hash: string;
+            /** @description real runs of each workload */
+            repeats: number;
+            task_time: components["schemas"]["Error"];
+            /** @description mean turnaround of a scheduler's tasks */
+            turnaround: components["schemas"]["Error"];
+            workloads: number;
+        };
         /** @description Why one scheduler chose the devices of a task. */
         Choice: {
             /** @description devices that have a score */
@@ -440,6 +459,11 @@ export interface components {
             actual_time: number;
             /** @description seconds of simulated time */
             arrival_time: number | null;
+            /**
+             * @description how often it was started in a real run; -1: it is simulated
+             * @default -1
+             */
+            attempt: number;
             /** @description 0 (memory bound) to 1 (compute bound) */
             compute_intensity: number | null;
             /** @description dollars, by the cost model of the run */
@@ -471,6 +495,11 @@ export interface components {
              * @description same as `energy`
              */
             energy_consumption: number;
+            /**
+             * @description whether the energy was measured; else it follows from the platform's watts
+             * @default false
+             */
+            energy_measured: boolean;
             /**
              * @deprecated
              * @description same as `cost`
@@ -505,6 +534,11 @@ export interface components {
             predicted: number[];
             /** @description with which this choice was made */
             probability: number;
+            /**
+             * @description why it failed or ran again in a real run
+             * @default
+             */
+            reason: string;
             run: string;
             scheduler: string;
             /**
@@ -525,6 +559,11 @@ export interface components {
             task_id: number;
             /** @description execution time, seconds */
             time: number;
+            /**
+             * @description seconds of `gpu_time` and `cpu_time` in which data was copied to the device; measured in real runs, 0 in simulated ones
+             * @default 0
+             */
+            transfer_time: number;
             /** @description the task in whose place it was served; -1: in its own, by id */
             turn: number;
             /** @description arrival to finish, seconds */
@@ -633,6 +672,8 @@ export interface components {
              * @default node
              */
             node: string;
+            /** @description what it is on the executor's machine, for real runs */
+            real?: components["schemas"]["RealDevice"] | null;
             /**
              * @description 1: the CPU that takes 1 s for size 1000
              * @default 1
@@ -711,6 +752,15 @@ export interface components {
             after: number;
             preset: string;
         };
+        /** @description Of simulated figures, relative to the real ones. */
+        Error: {
+            /** @description median of what the error is larger than the spread */
+            beyond: number;
+            median: number;
+            p90: number;
+            /** @description median of what repeated real runs differ from their mean: no simulation can be better */
+            spread: number;
+        };
         /**
          * @description How far the times that one scheduler expected were from the real ones, for tasks that ran
          *     completely on one device, in stretches of equally many tasks. Unless `exact`, each is measured
@@ -739,6 +789,30 @@ export interface components {
             /** @description `before` of the next page; none: the last page */
             next_before: number | null;
         };
+        /** @description `execution: real` is short for `execution: {mode: real}`. See docs/real-runs.md. */
+        Execution: {
+            /**
+             * @description on virtual clusters, or on the executor's machine
+             * @default simulated
+             * @enum {string}
+             */
+            mode: "simulated" | "real";
+            /**
+             * @description tasks that each scheduler runs in its turn
+             * @default 100
+             */
+            stretch_tasks: number;
+            /**
+             * @description most memory of a task on a device; with more it fails
+             * @default 1024
+             */
+            task_memory_mb: number;
+            /**
+             * @description longest time of a task on a device; then it is killed
+             * @default 30
+             */
+            task_seconds: number;
+        };
         ExplainedRow: {
             /**
              * @deprecated
@@ -747,6 +821,11 @@ export interface components {
             actual_time: number;
             /** @description seconds of simulated time */
             arrival_time: number | null;
+            /**
+             * @description how often it was started in a real run; -1: it is simulated
+             * @default -1
+             */
+            attempt: number;
             /** @description 0 (memory bound) to 1 (compute bound) */
             compute_intensity: number | null;
             /** @description dollars, by the cost model of the run */
@@ -778,6 +857,11 @@ export interface components {
              * @description same as `energy`
              */
             energy_consumption: number;
+            /**
+             * @description whether the energy was measured; else it follows from the platform's watts
+             * @default false
+             */
+            energy_measured: boolean;
             /**
              * @deprecated
              * @description same as `cost`
@@ -814,6 +898,11 @@ export interface components {
             predicted: number[];
             /** @description with which this choice was made */
             probability: number;
+            /**
+             * @description why it failed or ran again in a real run
+             * @default
+             */
+            reason: string;
             scheduler: string;
             /**
              * @deprecated
@@ -833,6 +922,11 @@ export interface components {
             task_id: number;
             /** @description execution time, seconds */
             time: number;
+            /**
+             * @description seconds of `gpu_time` and `cpu_time` in which data was copied to the device; measured in real runs, 0 in simulated ones
+             * @default 0
+             */
+            transfer_time: number;
             /** @description the task in whose place it was served; -1: in its own, by id */
             turn: number;
             /** @description arrival to finish, seconds */
@@ -1030,7 +1124,7 @@ export interface components {
              */
             pretrain_tasks: number;
             /**
-             * @description free: a model decides as soon as it arrives; lockstep: which one decides a task follows from the task; auto: lockstep at pace max, if tasks are counted or submitted
+             * @description free: a model decides as soon as it arrives; lockstep: which one decides a task follows from the task; auto: lockstep at pace max, if tasks are counted or submitted, and simulated
              * @default auto
              * @enum {string}
              */
@@ -1588,12 +1682,34 @@ export interface components {
             run: string;
             weights: components["schemas"]["Weights"];
         };
+        /**
+         * @description What a device is on the machine of the executor. What is left out has the default of
+         *     shared/execution/settings.py, which says what each field means.
+         */
+        RealDevice: {
+            /** @description whether a task's memory is really copied to it */
+            copy?: boolean | null;
+            /** @description that it is pinned to; equal devices share them out evenly */
+            cores?: number[] | null;
+            /** @description plain, blas, or a device of torch: torch:cuda, torch:mps */
+            library?: string | null;
+            /** @description factor of the data of a task */
+            scale?: number | null;
+            /** @description of the library; 0: one for each core */
+            threads?: number | null;
+        };
         Replayed: {
             note: string;
             sequence: number;
             /** @description its new sequence number; none: nothing was sent */
             stored_as: number | null;
             subject: string;
+        };
+        Report: {
+            /** @description the folder of the experiment */
+            name: string;
+            title: string;
+            written_at: number;
         };
         /**
          * @description One scheduler's decision for one task, and its result. A failed task is charged as if it had
@@ -1607,6 +1723,11 @@ export interface components {
             actual_time: number;
             /** @description seconds of simulated time */
             arrival_time: number | null;
+            /**
+             * @description how often it was started in a real run; -1: it is simulated
+             * @default -1
+             */
+            attempt: number;
             /** @description 0 (memory bound) to 1 (compute bound) */
             compute_intensity: number | null;
             /** @description dollars, by the cost model of the run */
@@ -1638,6 +1759,11 @@ export interface components {
              * @description same as `energy`
              */
             energy_consumption: number;
+            /**
+             * @description whether the energy was measured; else it follows from the platform's watts
+             * @default false
+             */
+            energy_measured: boolean;
             /**
              * @deprecated
              * @description same as `cost`
@@ -1672,6 +1798,11 @@ export interface components {
             predicted: number[];
             /** @description with which this choice was made */
             probability: number;
+            /**
+             * @description why it failed or ran again in a real run
+             * @default
+             */
+            reason: string;
             scheduler: string;
             /**
              * @deprecated
@@ -1691,6 +1822,11 @@ export interface components {
             task_id: number;
             /** @description execution time, seconds */
             time: number;
+            /**
+             * @description seconds of `gpu_time` and `cpu_time` in which data was copied to the device; measured in real runs, 0 in simulated ones
+             * @default 0
+             */
+            transfer_time: number;
             /** @description the task in whose place it was served; -1: in its own, by id */
             turn: number;
             /** @description arrival to finish, seconds */
@@ -1773,6 +1909,8 @@ export interface components {
         };
         /** @description One simulation. */
         RunSpec: {
+            /** @description how far simulations of the platform were from real runs */
+            certificate: components["schemas"]["Certificate"] | null;
             /**
              * @default {
              *       "cpus": 1,
@@ -1787,6 +1925,15 @@ export interface components {
              *     }
              */
             cluster: components["schemas"]["Cluster"];
+            /**
+             * @default {
+             *       "mode": "simulated",
+             *       "stretch_tasks": 100,
+             *       "task_memory_mb": 1024,
+             *       "task_seconds": 30
+             *     }
+             */
+            execution: components["schemas"]["Execution"];
             /**
              * @default {
              *       "agent": {
@@ -2866,6 +3013,7 @@ export type Bimodal = components['schemas']['Bimodal'];
 export type BulkAccepted = components['schemas']['BulkAccepted'];
 export type Bursty = components['schemas']['Bursty'];
 export type Cell = components['schemas']['Cell'];
+export type Certificate = components['schemas']['Certificate'];
 export type Choice = components['schemas']['Choice'];
 export type Choices = components['schemas']['Choices'];
 export type Cluster = components['schemas']['Cluster'];
@@ -2882,9 +3030,11 @@ export type DeviceQueue = components['schemas']['DeviceQueue'];
 export type DeviceType = components['schemas']['DeviceType'];
 export type Diurnal = components['schemas']['Diurnal'];
 export type Drift = components['schemas']['Drift'];
+export type Error = components['schemas']['Error'];
 export type ErrorTrack = components['schemas']['ErrorTrack'];
 export type Errors = components['schemas']['Errors'];
 export type EventPage = components['schemas']['EventPage'];
+export type Execution = components['schemas']['Execution'];
 export type ExplainedRow = components['schemas']['ExplainedRow'];
 export type Forest = components['schemas']['Forest'];
 export type Health = components['schemas']['Health'];
@@ -2919,7 +3069,9 @@ export type QueueTrack = components['schemas']['QueueTrack'];
 export type Queues = components['schemas']['Queues'];
 export type Ranked = components['schemas']['Ranked'];
 export type Ranking = components['schemas']['Ranking'];
+export type RealDevice = components['schemas']['RealDevice'];
 export type Replayed = components['schemas']['Replayed'];
+export type Report = components['schemas']['Report'];
 export type ResultRow = components['schemas']['ResultRow'];
 export type RollbackRequest = components['schemas']['RollbackRequest'];
 export type Run = components['schemas']['Run'];

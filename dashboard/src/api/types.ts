@@ -29,6 +29,7 @@ export type {
   Progress,
   Queues,
   QueueTrack,
+  Report,
   ResultRow as TaskRow,
   Run,
   RunDetail,

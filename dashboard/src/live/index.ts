@@ -1,10 +1,12 @@
 /** The feed of this page, and the hooks that read it. */
-import { useMemo } from "react";
+import { useEffect, useMemo } from "react";
 import { useStore } from "zustand";
 import { useShallow } from "zustand/shallow";
-import type { ComparisonRow, DeviceType } from "../api/types";
+import type { ComparisonRow, DeviceType, Notification } from "../api/types";
 import { Feed, type Link } from "./feed";
 import type { LiveState } from "./state";
+
+const STORED_AFTER_MS = 600;
 
 export const feed = new Feed();
 
@@ -43,6 +45,20 @@ export function useComparison(): ComparisonRow[] {
   const rows = useLive(useShallow((state) => state.comparison));
   const names = useSchedulers();
   return useMemo(() => names.flatMap((name) => (rows[name] ? [rows[name]] : [])), [rows, names]);
+}
+
+/** A new event is fetched from the store earlier than by the next poll. */
+export function useRefetchOnNotification(
+  refetch: () => void,
+  wanted: (note: Notification) => boolean = () => true,
+): void {
+  const newest = useLive((live) => live.notifications.find(wanted)?.at ?? 0);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `newest` is the trigger.
+  useEffect(() => {
+    // The event is stored a moment after its notification.
+    const timer = setTimeout(refetch, STORED_AFTER_MS);
+    return () => clearTimeout(timer); // while many arrive, the poll is often enough
+  }, [newest, refetch]);
 }
 
 export type { ComparisonRow, LatestResult, Notification } from "../api/types";

@@ -3,6 +3,7 @@ import { count, perSecond } from "../format";
 import { useLive } from "../live";
 import { toggleTheme, useTheme } from "../theme";
 import { Button } from "../ui/Button";
+import { Alerts } from "./Alerts";
 import { ConnectionBadge, StaleBanner } from "./ConnectionBadge";
 import { Controls } from "./Controls";
 import { Help } from "./Help";
@@ -30,6 +31,7 @@ export function Header() {
         </div>
         <ConnectionBadge />
         <div className="flex items-center max-lg:-ml-2">
+          <Alerts />
           <Settings />
           <Help />
           <ThemeSwitch />

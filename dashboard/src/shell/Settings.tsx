@@ -1,10 +1,11 @@
 import { KeyRound } from "lucide-react";
-import { useEffect, useRef, useState } from "react";
+import { useRef, useState } from "react";
 import { readToken, storeToken } from "../api/client";
 import { usePolled } from "../api/polling";
 import type { Config } from "../api/types";
 import { Button } from "../ui/Button";
 import { toast } from "../ui/Toast";
+import { useClosing } from "../ui/useClosing";
 
 /** The token of a gateway that requires one, stored until the tab is closed. */
 export function Settings() {
@@ -12,20 +13,7 @@ export function Settings() {
   const [open, setOpen] = useState(false);
   const [token, setToken] = useState(readToken);
   const box = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    if (!open) return;
-    const closeOutside = (event: Event) => {
-      const escaped = event instanceof KeyboardEvent && event.key === "Escape";
-      const outside = event.type === "pointerdown" && !box.current?.contains(event.target as Node);
-      if (escaped || outside) setOpen(false);
-    };
-    document.addEventListener("keydown", closeOutside);
-    document.addEventListener("pointerdown", closeOutside);
-    return () => {
-      document.removeEventListener("keydown", closeOutside);
-      document.removeEventListener("pointerdown", closeOutside);
-    };
-  }, [open]);
+  useClosing(open, box, () => setOpen(false));
   if (!config?.token_required) return null;
   const entered = readToken() !== "";
   return (

@@ -39,7 +39,8 @@ export interface ChartProps {
   className?: string;
 }
 
-const FONT = '"Geist Variable", system-ui, sans-serif';
+// Without double quotes: in an exported drawing it is part of an attribute.
+const FONT = "'Geist Variable', system-ui, sans-serif";
 
 /** An ECharts instance on a canvas. */
 export function Chart({ option, label, onPick, className = "" }: ChartProps) {

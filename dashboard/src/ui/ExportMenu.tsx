@@ -1,10 +1,11 @@
 import { Download } from "lucide-react";
-import { type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
+import { type ReactNode, type RefObject, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import { usePalette } from "../theme";
 import { Button } from "./Button";
 import { download, downloadText, toCsv, toPng, toSvg } from "./exporting";
 import { toast } from "./Toast";
+import { useClosing } from "./useClosing";
 
 export interface ExportMenuProps {
   id: string;
@@ -27,21 +28,25 @@ export function ExportMenu({ id, title, content, table, files = [] }: ExportMenu
   useClosing(open, box, () => setOpen(false));
 
   const picture = async (kind: "png" | "svg") => {
-    if (!content.current) return;
+    if (!content.current) throw new Error("nothing is shown yet");
     if (kind === "svg") downloadText(`${id}.svg`, await toSvg(content.current, palette), "image/svg+xml");
     else download(`${id}.png`, await toPng(content.current, palette));
   };
   const csv = () => {
     // The table of a chart is made for this moment.
     flushSync(() => setHidden(true));
-    const text = toCsv(figures.current?.querySelector("table") ? figures.current : (content.current as Element));
+    const shown = figures.current?.querySelector("table") ? figures.current : content.current;
+    const text = shown ? toCsv(shown) : "";
     setHidden(false);
-    if (text) downloadText(`${id}.csv`, text, "text/csv");
-    else toast("This widget has no figures in a table.", "bad");
+    if (!text) throw new Error("nothing is shown yet");
+    downloadText(`${id}.csv`, text, "text/csv");
   };
   const choose = (action: () => void | Promise<void>) => () => {
     setOpen(false);
-    Promise.resolve(action()).catch((error: unknown) => toast(`Could not export: ${String(error)}`, "bad"));
+    box.current?.querySelector("button")?.focus();
+    const fail = (error: unknown) =>
+      toast(`Could not export: ${error instanceof Error ? error.message : error}`, "bad");
+    Promise.resolve().then(action).catch(fail);
   };
   const item = "block w-full rounded-md px-3 py-1.5 text-left text-xs whitespace-nowrap hover:bg-sunken";
   return (
@@ -51,7 +56,6 @@ export function ExportMenu({ id, title, content, table, files = [] }: ExportMenu
         className="size-8!"
         data-testid={`export-${id}`}
         aria-expanded={open}
-        aria-haspopup="true"
         label={`Export ${title}`}
         icon={<Download aria-hidden className="size-4" />}
         onClick={() => setOpen(!open)}
@@ -81,23 +85,4 @@ export function ExportMenu({ id, title, content, table, files = [] }: ExportMenu
       )}
     </div>
   );
-}
-
-/** Escape and a press elsewhere close it. */
-function useClosing(open: boolean, box: RefObject<HTMLElement | null>, close: () => void): void {
-  const latest = useRef(close);
-  latest.current = close;
-  useEffect(() => {
-    if (!open) return;
-    const onEvent = (event: Event) => {
-      const escaped = event instanceof KeyboardEvent && event.key === "Escape";
-      const outside = event.type !== "keydown" && !box.current?.contains(event.target as Node);
-      if (escaped || outside) latest.current();
-    };
-    const kinds = ["keydown", "pointerdown", "focusin"];
-    for (const kind of kinds) document.addEventListener(kind, onEvent);
-    return () => {
-      for (const kind of kinds) document.removeEventListener(kind, onEvent);
-    };
-  }, [open, box]);
 }

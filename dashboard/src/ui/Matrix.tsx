@@ -18,10 +18,17 @@ export interface MatrixProps {
 
 const COLOUR = { positive: "var(--accent)", negative: "var(--bad)" };
 
+/** Columns that have room for text of the usual size. */
+const MOST_WIDE = 12;
+
 /** Coloured numbers in a table that a screen reader can read. */
 export function Matrix({ caption, rows, columns, cell }: MatrixProps) {
+  const dense = columns.length > MOST_WIDE;
+  const shape = dense
+    ? "border-spacing-px text-[0.625rem] leading-3 tracking-tighter"
+    : "border-spacing-[2px] text-[0.75rem]";
   return (
-    <table className="num h-full w-full table-fixed border-separate border-spacing-[2px] text-[0.75rem]">
+    <table className={`num h-full w-full table-fixed border-separate ${shape}`}>
       <caption className="sr-only">{caption}</caption>
       <colgroup>
         <col className="w-[27%]" />

@@ -63,7 +63,7 @@ export function Widget(props: WidgetProps) {
           <MoveHandle id={id} title={title} />
           <h2
             id={heading}
-            className="min-w-0 grow basis-36 truncate text-[0.9375rem] leading-6 font-semibold tracking-tight"
+            className="min-w-0 grow basis-28 truncate text-[0.9375rem] leading-6 font-semibold tracking-tight"
             title={title}
           >
             {title}

@@ -15,22 +15,27 @@ export function registerChart(element: Element, chart: ECharts, option: EChartsC
 }
 
 const PNG_SCALE = 2;
+const PADDING_PX = 32;
+const REVOKE_MS = 60_000;
 
-function drawnIn(content: Element): Drawn | undefined {
-  const element = content.querySelector("[data-chart]");
-  return element ? charts.get(element) : undefined;
+/** The chart, where it is all that the widget shows: a legend beside it belongs into the file. */
+function onlyChart(content: Element): Drawn | undefined {
+  const elements = content.querySelectorAll("[data-chart]");
+  const [element] = elements;
+  const fills = elements.length === 1 && (element?.clientWidth ?? 0) >= content.clientWidth - PADDING_PX;
+  return element && fills ? charts.get(element) : undefined;
 }
 
-/** The widget's chart, without what is around it; else its content as it looks. */
+/** The widget's chart as a drawing; else its content as it looks. */
 export async function toSvg(content: Element, palette: Palette): Promise<string> {
-  const drawn = drawnIn(content);
+  const drawn = onlyChart(content);
   if (!drawn) return pictureSvg(content, palette);
   const { drawSvg } = await import("./svgRenderer");
   return drawSvg(drawn.chart, drawn.option, palette);
 }
 
 export async function toPng(content: Element, palette: Palette): Promise<string> {
-  const drawn = drawnIn(content);
+  const drawn = onlyChart(content);
   const picture = { type: "png" as const, pixelRatio: PNG_SCALE, backgroundColor: palette.surface };
   return drawn ? drawn.chart.getDataURL(picture) : rasterised(pictureSvg(content, palette));
 }
@@ -75,6 +80,8 @@ function styledCopy(element: Element): Element {
 function copyStyles(from: Element, to: HTMLElement | SVGElement): void {
   const style = getComputedStyle(from);
   for (const name of STYLES) to.style.setProperty(name, style.getPropertyValue(name));
+  // A picture has no web fonts: text that is not cut on the page may be a little wider in it.
+  if (style.textOverflow === "ellipsis" && from.scrollWidth <= from.clientWidth) to.style.overflow = "visible";
 }
 
 async function rasterised(svg: string): Promise<string> {
@@ -88,14 +95,37 @@ async function rasterised(svg: string): Promise<string> {
   return canvas.toDataURL("image/png");
 }
 
-/** All tables below an element, with unrounded numbers; an empty line between two. */
+/** All tables below an element, with unrounded numbers; an empty line between two. Without a table, its lists. */
 export function toCsv(content: Element): string {
   const tables = [...content.querySelectorAll("table")];
-  return tables.map((table) => [...table.rows].map(csvLine).join("\r\n")).join("\r\n\r\n");
+  if (tables.length === 0) return [...content.querySelectorAll("li, dl > div")].map(listLine).join("\r\n");
+  return tables
+    .map((table) =>
+      rowsOf(table)
+        .map((row) => csvLine([...row.cells]))
+        .join("\r\n"),
+    )
+    .join("\r\n\r\n");
 }
 
-function csvLine(row: HTMLTableRowElement): string {
-  return [...row.cells].map((cell) => csvCell(cell.dataset.value ?? cell.textContent?.trim() ?? "")).join(",");
+/** The names of columns come first, also those below a matrix. */
+function rowsOf({ tHead, tFoot, tBodies }: HTMLTableElement): HTMLTableRowElement[] {
+  const names = [tHead, tFoot].flatMap((part) => (part ? [...part.rows] : []));
+  return [...names, ...[...tBodies].flatMap((body) => [...body.rows])];
+}
+
+function csvLine(cells: HTMLElement[]): string {
+  return cells.map((cell) => csvCell(cell.dataset.value ?? cell.textContent?.trim() ?? "")).join(",");
+}
+
+/** An entry of a list: its texts and values, in their order. */
+function listLine(entry: Element): string {
+  const parts = [...entry.querySelectorAll<HTMLElement>("*")].filter((part) => {
+    const inValue = part.parentElement?.closest("[data-value]");
+    const text = part.childElementCount === 0 && part.textContent?.trim();
+    return !(inValue && entry.contains(inValue)) && (part.dataset.value !== undefined || text);
+  });
+  return csvLine(parts);
 }
 
 /** A text that begins like a formula would be run by a spreadsheet. */
@@ -115,5 +145,6 @@ export function download(name: string, url: string): void {
 export function downloadText(name: string, text: string, type: string): void {
   const url = URL.createObjectURL(new Blob([text], { type }));
   download(name, url);
-  URL.revokeObjectURL(url);
+  // Some browsers read it after the click.
+  setTimeout(() => URL.revokeObjectURL(url), REVOKE_MS);
 }

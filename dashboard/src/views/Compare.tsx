@@ -1,4 +1,5 @@
 import { ArrowLeftRight } from "lucide-react";
+import { Fragment } from "react";
 import { runPath } from "../api/client";
 import { type Polled, usePolled, usePolledAll } from "../api/polling";
 import { pollInterval, runLabelWithId, useRuns } from "../api/runs";
@@ -32,7 +33,7 @@ export default function Compare() {
   return (
     <div className="flex flex-col gap-4">
       <h2 className="text-lg font-semibold tracking-tight">Compare runs</h2>
-      {a && b ? <Pair key={`${a}|${b}`} a={a} b={b} more={more} /> : <TooFewRuns loading={runs.loading} />}
+      {a && b ? <Pair a={a} b={b} more={more} /> : <TooFewRuns loading={runs.loading} />}
     </div>
   );
 }
@@ -85,7 +86,8 @@ function Pair({ a, b, more }: { a: string; b: string; more: string[] }) {
       {failed ? (
         <Failure message={failed.error?.message ?? ""} retry={failed.refetch} />
       ) : (
-        <>
+        // Not what is above: a list that is chosen from with the keyboard keeps the focus.
+        <Fragment key={`${a}|${b}`}>
           {more.length > 0 && complete && <Groups runs={loaded} totals={totals} />}
           <div className="grid grid-cols-1 gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
             <SpecDifferences source={source} a={left.data} b={right.data} />
@@ -93,7 +95,7 @@ function Pair({ a, b, more }: { a: string; b: string; more: string[] }) {
           </div>
           <Averages source={source} rows={rows} />
           <Curves a={a} b={b} names={rows.map((row) => row.name)} everyMs={everyMs} />
-        </>
+        </Fragment>
       )}
     </>
   );

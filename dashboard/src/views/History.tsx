@@ -8,6 +8,7 @@ import { Empty, Link } from "../ui";
 import { workloadText } from "../workload";
 import { Models, ModelTable, useModels } from "./history/Models";
 import { Notes } from "./history/Notes";
+import { Reports } from "./history/Reports";
 import { RunList, StateBadge } from "./history/RunList";
 import { StoredData } from "./history/StoredData";
 import { MetricSelect, Trends } from "./history/Trends";
@@ -19,6 +20,7 @@ export default function History() {
     <div className="flex flex-col gap-4">
       <RunList selected={run} />
       {run && <RunDetails key={run} run={run} />}
+      <Reports />
     </div>
   );
 }

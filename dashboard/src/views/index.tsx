@@ -44,5 +44,6 @@ export const VIEWS: Record<string, View> = {
   log: { title: "Log", icon: FileText, component: view(() => import("./Log")) },
   task: { title: "Task", component: view(() => import("./Task")) },
   compare: { title: "Compare", component: view(() => import("./Compare")) },
+  report: { title: "Report", component: view(() => import("./Report")) },
   new: { title: "New run", component: view(() => import("./NewRun")) },
 };

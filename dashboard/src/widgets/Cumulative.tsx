@@ -149,17 +149,25 @@ function curvesOf(progress: Progress, names: string[], measure: Measure): Curve[
   });
 }
 
+/** Entries of the legend that have room for their values: more have theirs as tooltips, and in the table. */
+const MOST_WITH_VALUES = 9;
+
 /** In the order of the last points. */
 function Legend({ curves, show }: { curves: Curve[]; show: (value: number) => string }) {
   const order = [...curves].sort((left, right) => right.last - left.last);
+  const dense = curves.length > MOST_WITH_VALUES;
   return (
-    <ol className="flex w-28 shrink-0 flex-col justify-center gap-1.5 text-xs">
+    <ol className={`legend w-30 text-xs ${dense ? "" : "gap-1.5"}`}>
       {order.map((curve) => (
-        <li key={curve.name} className="num leading-tight" data-scheduler={curve.name}>
+        <li
+          key={curve.name}
+          className="num leading-tight"
+          data-scheduler={curve.name}
+          data-value={curve.last}
+          title={show(curve.last)}
+        >
           <SchedulerName name={curve.name} />
-          <span className="block pl-4 text-[0.6875rem] text-muted" data-value={curve.last}>
-            {show(curve.last)}
-          </span>
+          <span className={dense ? "sr-only" : "block pl-4 text-[0.6875rem] text-muted"}>{show(curve.last)}</span>
         </li>
       ))}
     </ol>

@@ -151,7 +151,7 @@ export function rowsOf(queues: Queues, names: readonly string[]): Row[] {
 
 function Legend({ rows, counted }: { rows: Row[]; counted: Counted }) {
   return (
-    <ul className="num flex w-30 shrink-0 flex-col justify-center gap-1 overflow-y-auto text-[0.6875rem] max-sm:hidden">
+    <ul className="legend num w-30 gap-0.5 text-[0.6875rem] leading-tight max-sm:hidden">
       {rows.map((row) => {
         const tasks = counted === "waiting" ? row.waiting : row.now;
         return (

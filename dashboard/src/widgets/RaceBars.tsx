@@ -29,7 +29,7 @@ export function RaceBars({ rows, measure }: { rows: ComparisonRow[]; measure: Ra
             data-scheduler={row.name}
             data-place={place + 1}
           >
-            <span className="w-24 shrink-0 pl-1 text-[0.8125rem] leading-tight">
+            <span className="w-30 shrink-0 pl-1 text-[0.8125rem] leading-tight">
               <RankedName row={row} />
             </span>
             <Bar row={row} end={end} oracle={row.name === ORACLE ? null : (oracle?.avg_time ?? null)} />

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { useRunPolled } from "../api/runs";
 import type { RunDetail } from "../api/types";
-import { count, number, perSecond } from "../format";
+import { count, number, percent, perSecond } from "../format";
 import { useLive } from "../live";
 import { Badge, Term } from "../ui";
 import { clusterText } from "../views/newrun/summary";
@@ -31,6 +31,9 @@ export function RunFacts() {
       </Fact>
       <Fact name="Length">{spec.tasks === null ? (isTrace(spec) ? "the trace" : "endless") : count(spec.tasks)}</Fact>
       <Fact name="Seed">{spec.seed}</Fact>
+      <Fact name={<Term name="certificate">Certificate</Term>}>
+        <CertificateText spec={spec} />
+      </Fact>
       <Fact name="Ranked by">{describeWeights(weights)}</Fact>
       {objective !== "turnaround" && <Fact name="Learners minimise">{objective}</Fact>}
       {(data?.tags ?? []).map((tag) => (
@@ -46,6 +49,22 @@ function Fact({ name, title, children }: { name: ReactNode; title?: string | und
       <dt className="text-xs text-muted">{name}</dt>
       <dd className="num font-medium">{children}</dd>
     </div>
+  );
+}
+
+/** How far simulations of this platform were from real runs; a real run needs none. */
+function CertificateText({ spec }: { spec: RunDetail["spec"] }) {
+  if (spec.execution.mode === "real") return "a real run";
+  const certificate = spec.certificate;
+  if (!certificate) return <span className="text-muted">none</span>;
+  return (
+    <span data-field="certificate" data-value={certificate.platform_hash}>
+      makespan ±{percent(certificate.makespan.median, 1)}, turnaround ±{percent(certificate.turnaround.median, 1)}
+      <span className="text-muted">
+        {" "}
+        · order kept in {certificate.pairs_kept} of {certificate.pairs}
+      </span>
+    </span>
   );
 }
 

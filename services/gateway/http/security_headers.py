@@ -8,6 +8,13 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 WITH_INLINE_SCRIPTS = ("/docs", "/redoc")
+REPORT_PATH = "/api/reports/"
+# A report is a file that anyone may have written: it runs nothing and loads nothing, and only the
+# dashboard may show it inside of a page.
+REPORT_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox"
+)
 HOST = re.compile(r"[A-Za-z0-9.\-:\[\]]{1,255}")
 FIXED = {
     "X-Content-Type-Options": "nosniff",
@@ -32,6 +39,8 @@ class SecurityHeaders:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update(FIXED)
+                if scope["path"].startswith(REPORT_PATH):
+                    headers["X-Frame-Options"] = "SAMEORIGIN"
                 headers["Content-Security-Policy"] = content_policy(scope["path"], host)
                 if scope["scheme"] == "https":
                     headers["Strict-Transport-Security"] = "max-age=31536000"
@@ -42,6 +51,8 @@ class SecurityHeaders:
 
 def content_policy(path: str, host: str) -> str:
     """A page may load its own files, inline styles (charts set them) and its own WebSocket."""
+    if path.startswith(REPORT_PATH):
+        return REPORT_POLICY
     scripts = "'self' 'unsafe-inline'" if path in WITH_INLINE_SCRIPTS else "'self'"
     # In some browsers 'self' does not include the WebSocket of the same host.
     socket = f" ws://{host} wss://{host}" if HOST.fullmatch(host) else ""

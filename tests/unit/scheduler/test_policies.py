@@ -10,6 +10,7 @@ import pytest
 
 from services.scheduler.cluster_worker import ClusterCopy, place
 from services.scheduler.policy import ClusterPolicy, Policy, PolicyError, check, load
+from services.scheduler.transfer_aware import TransferAware
 from services.scheduler.worker import decide, with_decisions
 from shared.domain.schedulers import AGENT, BUILT_IN, FOREST, LEARNERS, ORACLE
 from shared.domain.spec import RunSpec
@@ -76,6 +77,20 @@ class TestTaskPolicies(PolicyContract):
     @pytest.fixture(params=TASK_POLICIES)
     def make_policy(self, request: pytest.FixtureRequest) -> Callable[[], Policy]:
         return lambda: load_task_policy(request.param)
+
+
+class TestTransferAware(PolicyContract):
+    @pytest.fixture
+    def make_policy(self) -> Callable[[], Policy]:
+        return TransferAware
+
+    def test_a_task_is_on_a_gpu_if_it_computes_longer_than_it_moves_there_and_back(self) -> None:
+        # Work 1, 1 and 0.027 seconds; transfer 0.1, 0.45 and 0.25 seconds.
+        chosen = TransferAware().decide(tasks_of(EASY, SLOW_TRANSFER, TINY), SERIAL)
+        assert chosen.gpu_fraction.tolist() == [1, 1, 0]
+        # Work 1 second; twice the transfer is 1.0 and 1.125 seconds.
+        chosen = TransferAware().decide(tasks_of((1000, 1, 8000), (1000, 1, 9000)), SERIAL)
+        assert chosen.gpu_fraction.tolist() == [0, 0]
 
 
 class TestClusterPolicies(ClusterPolicyContract):

@@ -5,7 +5,7 @@ import { path, post } from "../../api/client";
 import { createdAt, learnersOf, type Measure, measured, measureOf, outcome, versionsInUse } from "../../api/models";
 import { type Polled, toastFailure, usePolled } from "../../api/polling";
 import type { StoredModel } from "../../api/types";
-import { clock, count, dateTime, number, score } from "../../format";
+import { clock, count, dateTime, score } from "../../format";
 import { labelOf } from "../../schedulers";
 import { type Palette, usePalette } from "../../theme";
 import {
@@ -37,7 +37,8 @@ export function Models({ source }: { source: Polled<StoredModel[]> }) {
   const rows = useMemo(() => source.data ?? [], [source.data]);
   const learners = learnersOf(rows);
   const [selected, setSelected] = useState("");
-  const learner = learners.includes(selected) ? selected : (learners[0] ?? "");
+  const first = learners.find((name) => isMeasured(rows.filter((row) => row.name === name))) ?? learners[0];
+  const learner = learners.includes(selected) ? selected : (first ?? "");
   const own = useMemo(() => rows.filter((row) => row.name === learner), [rows, learner]);
   const measure = measureOf(own);
   const option = useMemo(() => timeline(own, measure, palette), [own, measure, palette]);
@@ -47,7 +48,12 @@ export function Models({ source }: { source: Polled<StoredModel[]> }) {
       title="Retraining"
       caption={CAPTION[measure.key]}
       source={source}
-      empty={rows.length === 0 && "No model has been trained yet."}
+      empty={
+        rows.length === 0
+          ? "No model has been trained yet."
+          : !isMeasured(own) &&
+            `Models of ${labelOf(learner)} have no figure that can be compared; the table says why each was published.`
+      }
       actions={
         learners.length > 0 && (
           <Select
@@ -63,6 +69,10 @@ export function Models({ source }: { source: Polled<StoredModel[]> }) {
       <Chart option={option} label={`${measure.label} of every version of ${labelOf(learner)} over time`} />
     </Widget>
   );
+}
+
+function isMeasured(own: StoredModel[]): boolean {
+  return measured(own, measureOf(own)).length > 0;
 }
 
 const CAPTION: Record<Measure["key"], string> = {
@@ -95,13 +105,14 @@ function timeline(rows: StoredModel[], measure: Measure, palette: Palette): Char
       ...axis(palette),
       type: "time",
       splitLine: { show: false },
+      minInterval: 1000, // or two ticks would have the same time
       axisLabel: { ...axis(palette).axisLabel, formatter: (value: number) => clock(value / 1000) },
     },
     yAxis: {
       ...axis(palette),
       type: "value",
       scale: true,
-      axisLabel: { ...axis(palette).axisLabel, formatter: (value: number) => number(value) },
+      axisLabel: { ...axis(palette).axisLabel, formatter: tickText },
     },
     series: [
       ...(measure.key === "score"
@@ -122,6 +133,11 @@ function timeline(rows: StoredModel[], measure: Measure, palette: Palette): Char
       dots(true),
     ],
   };
+}
+
+/** All digits of a tick, which is a round number: rounded ones may be equal. */
+function tickText(value: number): string {
+  return String(Number(value.toPrecision(9)));
 }
 
 function describe(hovered: unknown): string {

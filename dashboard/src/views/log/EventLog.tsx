@@ -3,11 +3,11 @@ import { ArrowUp, Pause, Play } from "lucide-react";
 import { memo, type ReactNode, type UIEvent, useEffect, useMemo, useRef, useState } from "react";
 import { toastFailure } from "../../api/polling";
 import { runLabel, useRuns } from "../../api/runs";
+import { choices, type EventGroup, groupEvents, toneOf } from "../../events";
 import { clock, dateTime } from "../../format";
-import { Badge, Button, type Choice, Link, Select, type Tone, Widget } from "../../ui";
+import { Badge, Button, type Choice, Link, Select, Widget } from "../../ui";
 import { setParameters, useParameter } from "../../url";
 import { useSelectedRun } from "../selectedRun";
-import { choices, type EventGroup, groupEvents } from "./events";
 import { PAGE, useEvents } from "./useEvents";
 
 /** The known kinds; others appear in the filter once they are loaded. */
@@ -21,11 +21,10 @@ const KINDS = [
   "retried",
   "left_out",
   "rejected",
+  "stuck",
+  "drift",
   "service",
 ];
-
-const TONE: Record<string, Tone> = { run: "accent", model: "accent2" };
-const LEVEL_TONE: Record<string, Tone> = { problem: "bad", warning: "warn" };
 
 const LEVELS: Choice[] = [
   { value: "", label: "All levels" },
@@ -190,7 +189,7 @@ function EntryLine({ group }: { group: EventGroup; count: number; sequence: numb
       >
         {clock(event.at)}
       </time>
-      <Badge tone={LEVEL_TONE[event.level] ?? TONE[event.kind] ?? "neutral"}>{event.kind.replaceAll("_", " ")}</Badge>
+      <Badge tone={toneOf(event)}>{event.kind.replaceAll("_", " ")}</Badge>
       <span className="shrink-0 text-xs text-muted">{event.service}</span>
       <span className="min-w-0 flex-1 basis-64 break-words">{event.message}</span>
       {group.count > 1 && (

@@ -3,8 +3,8 @@ import { useEffect, useState } from "react";
 import { get, path } from "../../api/client";
 import { type Polled, usePolled } from "../../api/polling";
 import type { EventPage, StoredEvent } from "../../api/types";
-import { useLive } from "../../live";
-import { mergeEvents } from "./events";
+import { mergeEvents } from "../../events";
+import { useRefetchOnNotification } from "../../live";
 
 export const PAGE = 100;
 const NONE: StoredEvent[] = [];
@@ -37,7 +37,7 @@ export function useEvents(filter: EventQuery, paused: boolean): Events {
   const address = path("/api/events", query);
   const source = usePolled<EventPage>(address, 3_000);
   const [loaded, setLoaded] = useState<Loaded>({ address, shown: [], before: undefined });
-  useRefetchOnNotification(source);
+  useRefetchOnNotification(source.refetch);
 
   const current = loaded.address === address;
   const shown = current ? loaded.shown : NONE;
@@ -67,15 +67,4 @@ export function useEvents(filter: EventQuery, paused: boolean): Events {
     }));
   };
   return { source, shown, hidden, older: current && loaded.before ? older : null };
-}
-
-/** Fetches a new event earlier than the next poll. */
-function useRefetchOnNotification({ refetch }: Polled<EventPage>): void {
-  const newest = useLive((live) => live.notifications[0]?.at ?? 0);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `newest` is the trigger.
-  useEffect(() => {
-    // The event is stored a moment after its notification.
-    const timer = setTimeout(refetch, 600);
-    return () => clearTimeout(timer); // while many arrive, the poll is often enough
-  }, [newest, refetch]);
 }

@@ -124,7 +124,7 @@ export function LearningFields() {
       exported={false}
       id="new-learning"
       title="Learning"
-      caption="For Hybrid ML and the RL agent. Without pre-training they decide like greedy until they have learned."
+      caption="For the schedulers that learn. Without pre-training they decide like greedy until they have learned."
       scroll
     >
       <div className="grid gap-x-4 gap-y-4 px-1 sm:grid-cols-2">

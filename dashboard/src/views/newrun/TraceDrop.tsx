@@ -5,7 +5,7 @@ import { count } from "../../format";
 import { toast, Widget } from "../../ui";
 import { openView } from "../../url";
 import { useDraft } from "./DraftContext";
-import { REQUIRED, readTrace, sendTrace, startTrace } from "./traceFile";
+import { REQUIRED, readTrace, sendTrace, startTrace, stopRun } from "./traceFile";
 
 /** A CSV file of tasks becomes a run with the cluster, schedulers and learning of the form. */
 export function TraceDrop() {
@@ -19,7 +19,10 @@ export function TraceDrop() {
       setProgress(`Starting a run for ${count(trace.lines.length)} tasks…`);
       const run = await startTrace(draft, trace);
       const report = (sent: number) => setProgress(`${count(sent)} of ${count(trace.lines.length)} tasks sent`);
-      await sendTrace(run, trace, report);
+      await sendTrace(run, trace, report).catch(async (error: unknown) => {
+        await stopRun(run); // or it would wait for tasks for ever
+        throw error;
+      });
       toast(`${count(trace.lines.length)} tasks of ${trace.name} are sent`);
       openView("arena", { run: run.run });
     } catch (error) {

@@ -1,5 +1,5 @@
 /** A trace that is dropped into the page: CSV with the columns of tasks, sent to a run of its own. */
-import { post, postText, runPath } from "../../api/client";
+import { path, post, postText, runPath } from "../../api/client";
 import type { BulkAccepted, Run } from "../../api/types";
 import type { Draft } from "./draft";
 import { withValue } from "./draft";
@@ -64,4 +64,8 @@ export async function sendTrace(run: Run, trace: TraceFile, onSent: (tasks: numb
 
 export function startTrace(draft: Draft, trace: TraceFile): Promise<Run> {
   return post<Run>("/api/runs", traceDraft(draft, trace));
+}
+
+export function stopRun({ run }: Run): Promise<Run> {
+  return post<Run>(path("/api/simulation/stop", { run }));
 }

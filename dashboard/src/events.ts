@@ -1,5 +1,14 @@
 /** Pages of events merged into one list, newest first. */
-import type { StoredEvent } from "../../api/types";
+import type { StoredEvent } from "./api/types";
+import type { Tone } from "./ui/Badge";
+
+const LEVEL_TONE: Partial<Record<StoredEvent["level"], Tone>> = { problem: "bad", warning: "warn" };
+const KIND_TONE: Record<string, Tone> = { run: "accent", model: "accent2" };
+
+/** The colour of an event: of its level, else of its kind. */
+export function toneOf({ level, kind }: Pick<StoredEvent, "level" | "kind">): Tone {
+  return LEVEL_TONE[level] ?? KIND_TONE[kind] ?? "neutral";
+}
 
 export const MAX_EVENTS = 2000;
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { StoredEvent } from "../../api/types";
+import type { StoredEvent } from "./api/types";
 import { choices, groupEvents, mergeEvents } from "./events";
 
 function event(sequence: number, service = "trainer", group = `event ${sequence}`): StoredEvent {

@@ -1,0 +1,37 @@
+"""Reports of the lab: report.html of each experiment's folder below one folder."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+REPORT = "report.html"
+TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
+HEAD_CHARACTERS = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFile:
+    name: str  # of the experiment's folder
+    path: Path
+    written_at: float
+
+    def title(self) -> str:
+        """As the report says; the folder's name if it has none."""
+        with self.path.open(errors="replace") as file:
+            found = TITLE.search(file.read(HEAD_CHARACTERS))
+        return html.unescape(found[1]).strip() if found else self.name
+
+
+def find_reports(folder: Path | None) -> list[ReportFile]:
+    """Newest first. A link that leads out of the folder is none of them."""
+    if folder is None or not folder.is_dir():
+        return []
+    root = folder.resolve()
+    reports = []
+    for path in root.glob(f"*/{REPORT}"):
+        if path.is_file() and path.resolve().is_relative_to(root):
+            reports.append(ReportFile(path.parent.name, path, path.stat().st_mtime))
+    return sorted(reports, key=lambda report: report.written_at, reverse=True)
