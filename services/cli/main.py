@@ -25,6 +25,7 @@ COMMANDS = {  # with their lines in `hybrid --help`
     "sql": "Query ClickHouse with read-only access.",
     "tail": "Print messages as they pass on the bus, until Ctrl-C.",
     "profile": "Measure this machine: matrix products, memory, the GPU if torch finds one.",
+    "validate": "Run workloads for real and in simulation, and write the platform's certificate.",
 }
 # The modules of groups; any other command is a function in the module of its name.
 GROUPS = {name: f"{name}s.commands" for name in ("run", "model", "experiment", "trace", "platform")}

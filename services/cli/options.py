@@ -9,6 +9,9 @@ from typer import Argument, Option
 
 from services.cli import shell_completion
 
+# Where experiments are written to, and whose reports the dashboard shows.
+EXPERIMENTS_DIR = Path("experiments")
+
 Url = Annotated[str | None, Option(envvar="HYBRID_URL", help="The gateway's address.")]
 DataDir = Annotated[Path | None, Option(help="Folder of an embedded arena (default: .hybrid).")]
 Json = Annotated[bool, Option("--json", help="Print JSON for programs.")]

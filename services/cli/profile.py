@@ -36,18 +36,38 @@ def profile(
         float | None, Option(min=0.1, max=3600, help="How long to measure, about (default 20).")
     ] = None,
     quick: Annotated[bool, Option("--quick", help="Fewer sizes, 3 s.")] = False,
+    real: Annotated[
+        bool, Option("--real", help="Measure the kernels of real runs on every device (60 s).")
+    ] = False,
+    devices: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="With --real: measure the devices of this platform file."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Measure this machine: matrix products, memory, the GPU if torch finds one.
 
     Close other programs first: the file says when repetitions differ too much. `--cluster` gives a
     run this machine's physics; fields of a spec file take precedence over those of the profile.
-    A file that ends in .yaml is written as a platform file, for `--platform`.
+    A file that ends in .yaml is written as a platform file, for `--platform`. With --real the file
+    is a platform of measured kernels (machine.yaml), for runs with `execution: real` and for
+    simulations of them.
 
     Examples: `hybrid profile`, `hybrid profile --quick --out laptop.json`,
     `hybrid profile --out laptop.yaml`,
-    `hybrid run start --cluster hardware_profile.json --tasks 10000`
+    `hybrid run start --cluster hardware_profile.json --tasks 10000`,
+    `hybrid profile --real --out machine.yaml`
     """
+    if devices is not None and not real:
+        raise ProfileError("--devices is for --real")
+    if real:
+        from services.cli.calibration import profile_real
+
+        if output == DEFAULT_OUT:
+            output = Path("machine.yaml")
+        _check_writable(output)
+        profile_real(output, devices, seconds or (10 if quick else 60), quick=quick, json=json)
+        return
     # Imported here because it is large, and `hybrid run start` imports this module too.
     from services.lab.profiling.measure import Effort, measure
 

@@ -22,7 +22,7 @@ from typer import Option
 from deploy.local.arena import DEFAULT_DATA_DIR, Ports
 from deploy.local.stack import Plan, Stack, parse_scale, policy_label
 from services.cli.client import gateway_of
-from services.cli.options import Cluster, Json, Platform, Preset, Seed, SpecFile
+from services.cli.options import EXPERIMENTS_DIR, Cluster, Json, Platform, Preset, Seed, SpecFile
 from services.cli.output import coloured, err, fail, print_json, race_table
 from services.cli.runs.completion import pretraining_line, suspended_lines, wait_for
 from services.cli.runs.spec import spec_from
@@ -86,7 +86,9 @@ def up(
     ports = choose_ports(auto_ports, nats_nodes, port, nats_port, clickhouse_port)
     temporary = exit and data_dir is None
     folder = Path(tempfile.mkdtemp(prefix="hybrid-")) if temporary else data_dir
-    plan = Plan(folder or DEFAULT_DATA_DIR, ports, BUILT_IN + plugins, workers, tls)
+    reports = (Settings().reports_dir or EXPERIMENTS_DIR).resolve()
+    settings = {"HYBRID_REPORTS_DIR": str(reports)}
+    plan = Plan(folder or DEFAULT_DATA_DIR, ports, BUILT_IN + plugins, workers, tls, settings)
     try:
         code = asyncio.run(_up(plan, None if idle else run_spec, exit=exit, json=json))
     finally:

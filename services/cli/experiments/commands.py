@@ -18,7 +18,7 @@ from services.cli import shell_completion
 from services.cli.client import connect
 from services.cli.experiments.execution import remove_arena, run_on_arena, run_on_own_arena
 from services.cli.interrupts import INTERRUPTED
-from services.cli.options import Cluster, DataDir, Json, Platform, Url
+from services.cli.options import EXPERIMENTS_DIR, Cluster, DataDir, Json, Platform, Url
 from services.cli.output import err, fail, out, print_json
 from services.cli.platforms.option import merge_machine
 from services.cli.settings import settings_behind_gateway
@@ -33,8 +33,6 @@ from shared.runtime.settings import Settings
 from shared.store.client import Store
 
 app = typer.Typer(no_args_is_help=True)
-
-RESULTS_DIR = Path("experiments")
 
 
 @app.command("list")
@@ -113,7 +111,7 @@ def run(
     else:
         assert name is not None
         experiment = _with_options(experiments.load(name), options)
-        path = out_dir or RESULTS_DIR / f"{experiment.name}-{datetime.now():%m%d-%H%M%S}"
+        path = out_dir or EXPERIMENTS_DIR / f"{experiment.name}-{datetime.now():%m%d-%H%M%S}"
         arena = connect(url, data_dir).url if remote else "embedded"
         journal = Journal(command=_command(name, options), arena=arena, started_at=provenance.now())
         folder = Folder.create(path, experiment, journal)

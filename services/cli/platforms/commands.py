@@ -13,7 +13,7 @@ from rich.markup import escape
 from typer import Argument, Option
 
 from services.cli import shell_completion
-from services.cli.options import Json
+from services.cli.options import DataDir, Json, Url
 from services.cli.output import err, fail, out, print_json
 from services.cli.tables import prose, right, table
 
@@ -65,8 +65,13 @@ def show(platform: NameOrFile, json: Json = False) -> None:
     """
     from services.cli.platforms.description import describe
     from services.cli.platforms.option import platform_of
+    from shared.domain.certificate import NO_CERTIFICATE
+    from shared.platforms.certificate_file import find_certificate
 
-    described = describe(platform_of(platform))
+    made = platform_of(platform)
+    certificate = find_certificate(platform, made)
+    described = describe(made)
+    described["certificate"] = certificate.model_dump() if certificate else None
     if json:
         print_json(described)
         return
@@ -75,6 +80,7 @@ def show(platform: NameOrFile, json: Json = False) -> None:
     rows = (_type_row(each) for each in described["types"])
     out.print(table(["type", prose("nodes"), *figures], rows, title=escape(title)))
     _print_details(described)
+    out.print(certificate.line if certificate else NO_CERTIFICATE, soft_wrap=True)
 
 
 @app.command("import")
@@ -147,6 +153,48 @@ def check(platform: NameOrFile, json: Json = False) -> None:
     )
     out.print(table(["kind", *headings], rows, title="error of the prediction of a left-out size"))
     err.print(f"measured sizes are reproduced to within {worst:.1e}")
+
+
+@app.command()
+def refine(
+    platform: Annotated[Path, Argument(help="The platform file to change.")],
+    run: Annotated[
+        list[str],
+        Option(help="A real run on it. Repeatable.", autocompletion=shell_completion.runs),
+    ],
+    url: Url = None,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Add the task times of real runs to a platform's measured ones.
+
+    Each result counts like one measurement of the nearest size of its kind and device. A run must
+    be added once only. The platform's certificate is void then: validate it again.
+
+    Example: `hybrid platform refine machine.yaml --run 1118-081502-6a1f`
+    """
+    from services.cli.settings import settings_behind_gateway
+    from services.lab.calibration.refine import refined, results_of_run
+    from shared.platforms.platform_file import load
+    from shared.store.client import Store
+
+    made = load(platform)
+    store = Store(settings_behind_gateway(url, data_dir))
+    results = [result for each in run for result in results_of_run(store, each)]
+    if not results:
+        fail(f"no result of a real run in {', '.join(run)}")
+    imported, changed = refined(made, results)
+    imported.write(platform)
+    if json:
+        print_json({"file": str(platform), "results": len(results), "curves": changed})
+        return
+    rows = (
+        (each["kind"], each["type"], str(each["results"]), f"{each['ratio']:.3f}")
+        for each in changed
+    )
+    headings = ["kind", "device", *right("results", "real / measured before")]
+    out.print(table(headings, rows))
+    err.print(f"wrote {escape(str(platform))}", soft_wrap=True)
 
 
 def _import(format: Format, source: Path, name: str, host: str | None) -> Any:

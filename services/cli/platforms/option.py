@@ -11,6 +11,7 @@ from services.lab.platforms.hardware_profile import import_profile
 from services.lab.profiling.hardware_profile import load as load_profile
 from shared.domain.cluster_spec import Cluster
 from shared.errors import SpecError
+from shared.platforms.certificate_file import find_certificate
 from shared.platforms.platform_file import PlatformFile, find
 
 
@@ -44,7 +45,9 @@ def merge_platform(platform: str | None, spec: dict[str, Any]) -> dict[str, Any]
             [f"cluster.{name}: platform {made.name} has its own; remove it from the spec, or leave "
              "--platform out" for name in own]
         )  # fmt: skip
-    return merged(made.spec_fields(), spec)
+    certificate = find_certificate(platform, made)
+    own_fields = {"certificate": certificate.model_dump()} if certificate else {}
+    return merged({**made.spec_fields(), **own_fields}, spec)
 
 
 def _devices_in(spec: dict[str, Any]) -> list[str]:

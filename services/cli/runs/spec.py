@@ -23,7 +23,9 @@ def spec_from(
     Validated here, so that a mistake is reported without an arena.
     """
     data = read_mapping(spec) if spec else {}
-    RunSpec.parse(data)
+    # Whether a real run can be executed depends on the devices, which a platform may give.
+    own = {k: v for k, v in data.items() if k != "execution"} if isinstance(data, dict) else data
+    RunSpec.parse(own)
     data = merge_machine(cluster, platform, dict(data or {}))
     for key, value in (("tasks", tasks), ("pace", pace), ("seed", seed)):
         if value is not None:

@@ -14,6 +14,7 @@ from services.lab.reports.document import Block, Table, Text
 from services.lab.reports.formatting import NEAR_ORACLE, counted, listed, number
 from services.lab.reports.html import TEMPLATES
 from services.lab.reports.study import Study
+from shared.domain.certificate import NO_CERTIFICATE
 from shared.domain.cluster_spec import SHORT_FORM
 from shared.domain.platform import Platform
 
@@ -38,6 +39,7 @@ def methods(study: Study) -> list[Block]:
         seeds=study.seeds,
         missing=sorted(set(experiment.seeds) - set(study.seeds)),
         physics=spec.physics,
+        certificate=spec.certificate.line if spec.certificate else NO_CERTIFICATE,
         load=experiment.load or any(each.load for each in experiment.variants.values()),
         measured=measured,
         kinds=[*kinds[:MOST_KINDS], *(["more"] if len(kinds) > MOST_KINDS else [])],
