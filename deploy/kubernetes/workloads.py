@@ -32,7 +32,8 @@ class Workload:
     memory_limit: str
     policy: str = ""
     uses_store: bool = False
-    # Two trainers would each learn from half of the results, so the old one stops first.
+    # Two trainers would each learn from half of the results, and of two executors one would only
+    # wait, so the old one stops first.
     single: bool = False
 
     @property
@@ -58,6 +59,8 @@ def _scheduler(policy: str) -> Workload:
 WORKLOADS = (
     Workload("generator", "100m", "192Mi", "384Mi"),
     Workload("simulator", "500m", "256Mi", "512Mi"),
+    # Idle without a real run. One: the others would only stand by.
+    Workload("executor", "100m", "256Mi", "4Gi", single=True),
     Workload("recorder", "250m", "256Mi", "768Mi", uses_store=True),
     Workload("trainer", "500m", "1Gi", "2Gi", uses_store=True, single=True),
     Workload("gateway", "100m", "256Mi", "768Mi", uses_store=True),

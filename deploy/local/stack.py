@@ -134,7 +134,7 @@ class Stack:
         await self._start_service(
             "gateway", "gateway", {"HYBRID_HTTP_PORT": str(self._plan.ports.gateway)}
         )
-        for service in ("recorder", "simulator"):
+        for service in ("recorder", "simulator", "executor"):
             await self._start_replicas(service, service, {})
         for policy in self._plan.schedulers:
             await self._start_replicas("scheduler", policy, {"HYBRID_POLICY": policy})

@@ -15,6 +15,7 @@ from shared.messages import subjects
 from shared.messages.subjects import (
     DECISIONS,
     EVENTS,
+    EXECUTION,
     MODELS,
     RECORDER_DURABLE,
     REJECTED,
@@ -24,7 +25,7 @@ from shared.messages.subjects import (
 )
 
 API = "$JS.API"
-STREAMS = (TASKS, DECISIONS, RESULTS, MODELS, EVENTS, REJECTED, RUNS_STREAM)
+STREAMS = (TASKS, DECISIONS, RESULTS, MODELS, EVENTS, REJECTED, EXECUTION, RUNS_STREAM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,9 @@ SCHEDULER = (
     + publish(subjects.placed("*", "*"))
     + subscribe(subjects.placed("*", "*"))
     + publish(subjects.SUSPEND)
+    # The executor asks for decisions of real runs.
+    + subscribe(subjects.decide("*", "*"))
+    + Rights(respond=True)
 )
 
 SIMULATOR = (
@@ -139,6 +143,17 @@ SIMULATOR = (
     + read_newest(RESULTS)
     + api("STREAM.MSG.DELETE", RESULTS)
     + _send_roll_calls("simulator")
+)
+
+EXECUTOR = (
+    _service("executor")
+    + publish(subjects.results("*", "*"), subjects.decide("*", "*"))
+    + publish(subjects.execution("*", "*"), subjects.EXECUTION_LEASE)
+    + read_newest(TASKS, RESULTS, EXECUTION)
+    + api("STREAM.MSG.DELETE", RESULTS)
+    + subscribe(subjects.RUNS_SUBJECTS)
+    # It stops a run that its machine cannot execute.
+    + _WRITE_RUN_BOOK
 )
 
 TRAINER = (
@@ -174,7 +189,7 @@ GATEWAY = (
     + read_newest(TASKS)
     + read(RESULTS, MODELS)
     + api("STREAM.MSG.DELETE", TASKS)
-    + api("STREAM.PURGE", TASKS, DECISIONS, RESULTS, MODELS)  # when a run is deleted
+    + api("STREAM.PURGE", TASKS, DECISIONS, RESULTS, MODELS, EXECUTION)  # when a run is deleted
     + _send_roll_calls("gateway")
     + subscribe(subjects.results("*", "*"), subjects.event("*"))
 )
@@ -183,6 +198,7 @@ _SERVICES = {
     "generator": GENERATOR,
     "scheduler": SCHEDULER,
     "simulator": SIMULATOR,
+    "executor": EXECUTOR,
     "trainer": TRAINER,
     "recorder": RECORDER,
     "gateway": GATEWAY,

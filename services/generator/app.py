@@ -24,7 +24,11 @@ def make(settings: Settings) -> Service:
         ),
     )
     generator = Generator(service, counters)
-    service.background += [generator.follow_runs, generator.run_housekeeping]
+    service.background += [
+        generator.follow_runs,
+        generator.run_housekeeping,
+        generator.watch_for_stuck_runs,
+    ]
     service.closing.append(generator.close)
 
     @service.bus.broker.subscriber(subjects.SUSPEND, "generator", title="Suspend a scheduler")

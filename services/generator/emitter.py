@@ -28,6 +28,11 @@ from shared.messages.runs import RunRecord
 STANDBY_SECONDS = 1.0
 # How often to check for the pre-trained models.
 MODELS_POLL_SECONDS = 0.1
+# Tasks of a real run are published this long before they arrive, so that all schedulers, the first
+# one to run them too, find them on the bus in time.
+ARRIVAL_LEAD_SECONDS = 1.0
+# The most tasks that may arrive together, unless a workflow has more.
+LOOK_AHEAD_TASKS = 64
 
 
 @dataclass(slots=True)
@@ -49,11 +54,18 @@ class Emitter:
 
     async def emit(self) -> None:
         """Publish tasks at the run's pace until all are sent; cancelled when the run is paused."""
-        settings = self._bus.settings
-        tick = settings.tick.total_seconds()
+        tick = self._bus.settings.tick.total_seconds()
         self._position = await load_position(self._bus, self.record.run)
         if self._position.sequence == 0:
             await self._wait_for_models()
+        if self.record.spec.real:
+            await self._emit_by_arrival()
+        else:
+            await self._emit_by_pace(tick)
+        self.emitted_all = True
+
+    async def _emit_by_pace(self, tick: float) -> None:
+        settings = self._bus.settings
         pacer = self._pacer()
         while self._remaining() > 0:
             if await self._back_pressure.free_batches(self.record) == 0:
@@ -77,7 +89,35 @@ class Emitter:
             except Conflict:
                 await self._stand_by()
                 pacer = self._pacer()
-        self.emitted_all = True
+
+    async def _emit_by_arrival(self) -> None:
+        """Of a real run: a batch for each moment at which tasks arrive, a little before it comes.
+        While the run is paused that time stands still."""
+        tick = self._bus.settings.tick.total_seconds()
+        began = time.monotonic() - self._position.cursor.clock
+        while self._remaining() > 0:
+            if await self._back_pressure.free_batches(self.record) == 0:
+                await asyncio.sleep(tick)
+                continue
+            count, arrival = self._next_arrival()
+            ahead = arrival - ARRIVAL_LEAD_SECONDS - (time.monotonic() - began)
+            if ahead > 0:
+                await asyncio.sleep(min(ahead, 1.0))
+                continue
+            try:
+                await self._send(count)
+                self._back_pressure.published()
+            except Conflict:
+                await self._stand_by()
+                began = time.monotonic() - self._position.cursor.clock
+
+    def _next_arrival(self) -> tuple[int, float]:
+        """How many tasks arrive together next, and when."""
+        spec, cursor = self.record.spec, self._position.cursor
+        most = max(spec.workload.dependencies.workflow or 0, LOOK_AHEAD_TASKS)
+        tasks, _ = generate(spec, cursor, int(min(most, self._remaining())))
+        together = int((tasks.arrival_time == tasks.arrival_time[0]).sum())
+        return together, float(tasks.arrival_time[0])
 
     async def _wait_for_models(self) -> None:
         """Wait for the learners to be pre-trained: in lockstep as long as it takes, else no longer
@@ -109,9 +149,22 @@ class Emitter:
         tasks, cursor = generate(self.record.spec, position.cursor, count)
         batch = position.next_message(self.record.run, tasks, cursor)
         self._counters.seconds.inc(time.perf_counter() - started)
+        # Published first: a generator killed in between would never publish it.
+        await self._publish_drift(position.cursor.generated, cursor.generated)
         sequence = await self._bus.publish_batch(batch, after=position.sequence)
         self._position = position.after(batch, cursor, sequence)
         self._counters.tasks.inc(count)
+
+    async def _publish_drift(self, first: int, end: int) -> None:
+        """Events for the changes of the workload within these tasks."""
+        run = self.record.run
+        for step in self.record.spec.workload.drift:
+            if first <= step.after < end:
+                note = f"run {run}: the workload is {step.preset} from task {step.after} on"
+                await self._bus.publish_event(
+                    Event(kind="drift", service=self._bus.service, run=run, message=note),
+                    message_id=f"event.drift.{run}.{step.after}",
+                )
 
     async def _stand_by(self) -> None:
         """Return once no other generator has published for a while, or all tasks are sent."""

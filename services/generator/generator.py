@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from services.generator.emitter import Counters, Emitter
 from services.generator.housekeeping import Housekeeping
+from services.generator.stuck_runs import StuckRuns
 from shared.bus.back_pressure import BackPressure
 from shared.bus.service import Service
 from shared.errors import NotFound, Unavailable
@@ -73,6 +74,13 @@ class Generator:
                 await housekeeping.reject_orphans()
                 trimmed_at = time.monotonic()
             await asyncio.sleep(COMPLETE_SECONDS)
+
+    async def watch_for_stuck_runs(self) -> None:
+        stuck_runs = StuckRuns(self._service.bus, self._service.runs)
+        interval = self._service.settings.stuck_after.total_seconds() / 4
+        while True:
+            await stuck_runs.check()
+            await asyncio.sleep(interval)
 
     def _may_be_complete(self, record: RunRecord) -> bool:
         """The end of a submitted run is known from its stream only."""

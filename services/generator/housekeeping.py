@@ -14,7 +14,7 @@ from nats.js.errors import NotFoundError
 
 from shared.bus.client import Bus
 from shared.bus.run_book import RunBook
-from shared.bus.suspension import ack_floor, decided_up_to
+from shared.bus.suspension import ack_floor, decided_up_to, executed_up_to
 from shared.bus.task_stream import STATE_READERS, cursor_of
 from shared.errors import Unavailable
 from shared.messages import subjects
@@ -43,11 +43,20 @@ class Housekeeping:
                 run = subject.split(".")[1]
                 record = records.get(run)
                 floor = _processed_up_to(stream, subject, record, consumers, has_room)
+                if stream == subjects.TASKS and record is not None and record.spec.real:
+                    floor = min([floor, *await self._executed_up_to(record)])
                 # An unreadable record may be that of a run that continues after an upgrade.
                 active = run in self._runs.unreadable or (record is not None and record.active)
                 if floor and (count > 1 or not active):
                     with suppress(Unavailable):  # a newer version's message: it will trim it
                         await self._trim_subject(stream, subject, floor, keep_last=active)
+
+    async def _executed_up_to(self, record: RunRecord) -> list[int]:
+        """By each scheduler of a real run that may continue: the executor reads the tasks again in
+        the turn of each."""
+        left_out = {name for name, each in record.suspended.items() if each.left_out}
+        names = set(record.spec.schedulers) - left_out if record.active else set()
+        return [await executed_up_to(self._bus, record.run, name) for name in sorted(names)]
 
     async def trim_models(self) -> None:
         """Keep the first and the newest models of a finished run: more of them would push out the
@@ -162,7 +171,7 @@ def _processed_up_to(
     elif stream == subjects.RESULTS and has_room and record is not None and record.active:
         required |= {name for name, info in consumers.items() if _trains_on(subject, info)}
     floors = [ack_floor(consumers[name]) if name in consumers else 0 for name in required]
-    if stream == subjects.TASKS and record is not None:
+    if stream == subjects.TASKS and record is not None and not record.spec.real:
         floors += _decided_up_to(record, consumers, has_room)
     return min(floors)
 

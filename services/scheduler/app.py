@@ -8,16 +8,17 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from faststream import Response
 from faststream.nats.annotations import NatsMessage
 
 from services.scheduler import policy as policies
 from services.scheduler.cluster_worker import ClusterWorker
-from services.scheduler.learned_policy import Learned
+from services.scheduler.learned_policy import LearnedClusterPolicy
 from services.scheduler.model_cache import ModelCache
 from services.scheduler.task_subscription import TaskSubscription
 from services.scheduler.worker import TaskWorker
 from shared.bus import streams
-from shared.bus.client import Subscriber
+from shared.bus.client import FAILED_HEADER, Subscriber, one_line
 from shared.bus.service import Service
 from shared.bus.suspension import request_suspension
 from shared.messages import batches, subjects
@@ -33,8 +34,8 @@ def make(settings: Settings) -> Service:
     summary = inspect.cleandoc(type(policy).__doc__ or "").partition("\n\n")[0]
     service.description = " ".join(summary.split())
     bus = service.bus
-    models = ModelCache(policy, bus) if isinstance(policy, Learned) else None
-    service.learner = policy.learner if isinstance(policy, Learned) else ""
+    models = ModelCache(policy, bus) if isinstance(policy, LearnedClusterPolicy) else None
+    service.learner = policy.learner if isinstance(policy, LearnedClusterPolicy) else ""
     worker = _worker(service, policy, models)
     consumer = streams.durable(subjects.scheduler_durable(policy.name), "tasks.*", settings)
 
@@ -53,6 +54,8 @@ def make(settings: Settings) -> Service:
             await decide(body, message)
 
     async def on_tasks_of_run(body: bytes, message: NatsMessage) -> None:
+        if await worker.is_real(message.raw_message.subject.split(".")[1]):
+            return
         await worker.check_not_suspended(message.raw_message.subject.split(".")[1])
         await decide(body, message)
 
@@ -83,6 +86,20 @@ def make(settings: Settings) -> Service:
     service.background.append(tasks.follow_runs)
     service.closing.append(tasks.close)
 
+    @bus.broker.subscriber(
+        subjects.decide("*", policy.name),
+        subjects.scheduler_durable(policy.name),
+        title="Decide",
+        description="Tasks of a real run that have just arrived; the reply has the decisions",
+    )
+    async def on_decide(body: bytes, message: NatsMessage) -> Response:
+        run = message.raw_message.subject.split(".")[1]
+        try:
+            decided = await worker.answer(batches.decode(body, subjects.tasks(run)))
+        except Exception as error:  # the executor asks again, until the scheduler is suspended
+            return Response(b"", headers={FAILED_HEADER: one_line(repr(error))})
+        return Response(batches.encode(decided.envelope, decided.rows))
+
     if isinstance(worker, ClusterWorker):
 
         @bus.broker.subscriber(
@@ -94,7 +111,7 @@ def make(settings: Settings) -> Service:
         async def on_placed(body: bytes, message: NatsMessage) -> None:
             await worker.on_placed(message.raw_message.subject, body)
 
-    if models is not None and isinstance(policy, Learned):
+    if models is not None and isinstance(policy, LearnedClusterPolicy):
 
         @bus.broker.subscriber(
             subjects.model("*", policy.learner),
@@ -130,7 +147,7 @@ def _worker(
 ) -> TaskWorker | ClusterWorker:
     if isinstance(policy, policies.ClusterPolicy):
         return ClusterWorker(service, policy, models)
-    return TaskWorker(service, policy, models)
+    return TaskWorker(service, policy)
 
 
 def main() -> None:

@@ -22,11 +22,12 @@ from nats.js.errors import NotFoundError
 
 from services.scheduler.learned_policy import LearnedClusterPolicy
 from services.scheduler.model_cache import ModelCache
-from services.scheduler.policy import ClusterPolicy, check, check_placed, visible_spec
+from services.scheduler.policy import AnyPolicy, ClusterPolicy, check, check_placed, visible_spec
 from services.scheduler.worker import Worker, with_decisions
 from shared.bus.service import Service
 from shared.bus.suspension import ack_floor, task_durable
 from shared.domain.cluster_view import ClusterView
+from shared.domain.lockstep import deciding_version
 from shared.domain.observation import Observation
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions
@@ -107,7 +108,8 @@ class ClusterWorker(Worker):
     def __init__(
         self, service: Service, policy: ClusterPolicy, models: ModelCache | None = None
     ) -> None:
-        super().__init__(service, policy, models)
+        super().__init__(service, policy)
+        self._models = models
         self._copies: OrderedDict[str, ClusterCopy] = OrderedDict()
         self._news = asyncio.Event()
         self._prepare_seconds = 0.0
@@ -117,6 +119,11 @@ class ClusterWorker(Worker):
         assert isinstance(self._policy, ClusterPolicy)
         return self._policy
 
+    def replace_policy(self, policy: AnyPolicy) -> None:
+        super().replace_policy(policy)
+        if self._models is not None and isinstance(policy, LearnedClusterPolicy):
+            self._models.policy = policy
+
     async def decide_batch(self, batch: Batch, spec: RunSpec) -> None:
         prepared, version = await self._prepare(batch, spec)
         if isinstance(prepared, Decisions):
@@ -125,6 +132,20 @@ class ClusterWorker(Worker):
         copy = await self._await_turn(batch, spec)
         if copy is not None:
             await self._place_and_publish(batch, copy, spec, prepared, version)
+
+    async def answer(self, batch: Batch) -> Batch:
+        """The executor knows what has really finished: no copy of ours is needed."""
+        spec = await self.spec_of(batch)
+        prepared, version = await self._prepare(batch, spec)
+        started = time.perf_counter()
+        if isinstance(prepared, Decisions):
+            prepared = replace(prepared, model_version=version)
+            decided = await self._checked(batch, spec, prepared)
+        else:
+            copy = ClusterCopy.from_state(batch.envelope.batch, batch.envelope.state or {})
+            decided, _ = await self._placed(batch, copy, spec, prepared, version)
+        self.count(decided, time.perf_counter() - started + self._prepare_seconds)
+        return decided
 
     async def on_placed(self, subject: str, body: bytes) -> None:
         """Another worker has placed a batch: take its copy of the cluster."""
@@ -142,7 +163,7 @@ class ClusterWorker(Worker):
     async def _prepare(self, batch: Batch, spec: RunSpec) -> tuple[Any, int]:
         """What the policy prepares, in a thread: replicas' messages are heard meanwhile."""
         policy, visible = self._cluster_policy, visible_spec(spec, self._cluster_policy)
-        model, version = await self.model_of(batch, spec)
+        model, version = await self._model_of(batch, spec)
         started = time.perf_counter()
         tasks = batches.tasks_of(batch.rows)
         try:
@@ -158,18 +179,32 @@ class ClusterWorker(Worker):
         self._prepare_seconds = time.perf_counter() - started
         return prepared, version
 
+    async def _model_of(self, batch: Batch, spec: RunSpec) -> tuple[Any, int]:
+        """The model that decides a batch, and its version; None and 0: there is none."""
+        if self._models is None:
+            return None, 0
+        run = batch.envelope.run
+        if not spec.lockstep:
+            return await self._models.model(run)
+        version = deciding_version(batch.rows.column("task_id")[0].as_py(), spec)
+        return await self._models.exact_version(run, version)
+
     async def _publish_prepared(self, batch: Batch, spec: RunSpec, decisions: Decisions) -> None:
         """Of a policy that does not look at the cluster in this run: batches have no order."""
-        started, tasks = time.perf_counter(), batches.tasks_of(batch.rows)
+        started = time.perf_counter()
+        decided = await self._checked(batch, spec, decisions)
+        seconds = time.perf_counter() - started + self._prepare_seconds
+        await self._service.bus.publish_batch(decided)
+        self.count(decided, seconds)
+
+    async def _checked(self, batch: Batch, spec: RunSpec, decisions: Decisions) -> Batch:
+        tasks = batches.tasks_of(batch.rows)
         try:
             checked = check(decisions, tasks, spec, self._policy.name)
         except Exception as error:
             await self.report_failure(batch, error)
             raise
-        decided = with_decisions(batch, tasks, checked, self._policy, spec)
-        seconds = time.perf_counter() - started + self._prepare_seconds
-        await self._service.bus.publish_batch(decided)
-        self.count(decided, seconds)
+        return with_decisions(batch, tasks, checked, self._policy, spec)
 
     async def _await_turn(self, batch: Batch, spec: RunSpec) -> ClusterCopy | None:
         """The cluster before this batch; None if the batch is decided already."""
@@ -205,11 +240,7 @@ class ClusterWorker(Worker):
         self, batch: Batch, copy: ClusterCopy, spec: RunSpec, prepared: Any, version: int
     ) -> None:
         run, started = batch.envelope.run, time.perf_counter()
-        try:
-            decided, after = place(batch, self._cluster_policy, copy, spec, prepared, version)
-        except Exception as error:
-            await self.report_failure(batch, error)
-            raise
+        decided, after = await self._placed(batch, copy, spec, prepared, version)
         seconds = time.perf_counter() - started + self._prepare_seconds
         try:
             await self._service.bus.publish_batch(decided, once=True)
@@ -222,6 +253,15 @@ class ClusterWorker(Worker):
         state = {"next_batch": after.next_batch, **after.state()}
         subject = subjects.placed(run, self._policy.name)
         await self._service.bus.broadcast(subject, json.dumps(state).encode())
+
+    async def _placed(
+        self, batch: Batch, copy: ClusterCopy, spec: RunSpec, prepared: Any, version: int
+    ) -> tuple[Batch, ClusterCopy]:
+        try:
+            return place(batch, self._cluster_policy, copy, spec, prepared, version)
+        except Exception as error:
+            await self.report_failure(batch, error)
+            raise
 
     def _remember(self, run: str, copy: ClusterCopy) -> None:
         self._copies[run] = copy

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from services.scheduler.learned_policy import Learned
+from services.scheduler.learned_policy import LearnedClusterPolicy
 from shared.bus import model_registry
 from shared.bus.client import Bus
 from shared.errors import ModelRefused, NotFound, Unavailable
@@ -51,7 +51,7 @@ class _Entry:
 
 
 class ModelCache:
-    def __init__(self, policy: Learned, bus: Bus) -> None:
+    def __init__(self, policy: LearnedClusterPolicy, bus: Bus) -> None:
         self.policy = policy
         self._bus = bus
         self._entries: OrderedDict[str, _Entry] = OrderedDict()

@@ -5,17 +5,13 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from services.scheduler.failures import MOST_TRIES, Failures
-from services.scheduler.learned_policy import Learned, LearnedPolicy
-from services.scheduler.model_cache import ModelCache
 from services.scheduler.policy import AnyPolicy, Policy, check, visible_spec
 from shared.bus.service import Service
 from shared.bus.suspension import request_suspension
-from shared.domain.lockstep import deciding_version
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Tasks
 from shared.errors import NotFound, Unavailable, Unreadable
@@ -48,16 +44,16 @@ class Metrics:
 class Worker(ABC):
     """What workers of both kinds of policies have in common."""
 
-    def __init__(self, service: Service, policy: AnyPolicy, models: ModelCache | None) -> None:
+    def __init__(self, service: Service, policy: AnyPolicy) -> None:
         self._service = service
         self._policy = policy
-        self._models = models
         self._metrics = Metrics.register(service.registry)
         self._failures = Failures()
 
     async def takes_part(self, run: str) -> bool:
         """Whether the tasks of this run that all schedulers are offered are decided here: not if
-        the scheduler is suspended in it, or has a consumer of its own after that.
+        the scheduler is suspended in it, or has a consumer of its own after that, or if the run is
+        real: there the executor asks for decisions.
 
         True if there is no such run: `process` says so, unless the message says something worse
         when it is read."""
@@ -66,7 +62,10 @@ class Worker(ABC):
             record = await self._service.runs.local(run)
         except NotFound:
             return True
-        return name in record.competing and name not in record.resumed
+        return name in record.competing and name not in record.resumed and not record.spec.real
+
+    async def is_real(self, run: str) -> bool:
+        return (await self._service.runs.local(run)).spec.real
 
     async def check_not_suspended(self, run: str) -> None:
         """A consumer of the run's own keeps the batch for the next retry."""
@@ -77,31 +76,26 @@ class Worker(ABC):
     def replace_policy(self, policy: AnyPolicy) -> None:
         """Take the policy as its file has it now."""
         self._policy = policy
-        if self._models is not None and isinstance(policy, Learned):
-            self._models.policy = policy
         self._failures = Failures()
 
     async def process(self, batch: Batch) -> None:
         """Decide and publish a batch of a run that this scheduler takes part in."""
+        await self.decide_batch(batch, await self.spec_of(batch))
+
+    async def spec_of(self, batch: Batch) -> RunSpec:
         try:
-            spec = await self._service.runs.spec(batch.envelope.run)
+            return await self._service.runs.spec(batch.envelope.run)
         except NotFound as error:
             raise Unreadable(str(error)) from None
-        await self.decide_batch(batch, spec)
+
+    @abstractmethod
+    async def answer(self, batch: Batch) -> Batch:
+        """The decisions for tasks of a real run that have just arrived; the state in the envelope
+        is that of the executor's machine."""
 
     @abstractmethod
     async def decide_batch(self, batch: Batch, spec: RunSpec) -> None:
         """Decide and publish a batch of a run that this scheduler is part of."""
-
-    async def model_of(self, batch: Batch, spec: RunSpec) -> tuple[Any, int]:
-        """The model that decides a batch, and its version; None and 0: there is none."""
-        if self._models is None:
-            return None, 0
-        run = batch.envelope.run
-        if not spec.lockstep:
-            return await self._models.model(run)
-        version = deciding_version(batch.rows.column("task_id")[0].as_py(), spec)
-        return await self._models.exact_version(run, version)
 
     async def report_failure(self, batch: Batch, error: Exception) -> None:
         """One event while a run fails; the scheduler is suspended after some tries of a batch."""
@@ -111,7 +105,13 @@ class Worker(ABC):
         if self._failures.is_news(run):
             note = f"{name} cannot decide batch {number}: {error!r}"
             await self._service.bus.publish_event(
-                Event(kind="policy_failed", service="scheduler", run=run, message=note[:2000]),
+                Event(
+                    kind="policy_failed",
+                    service="scheduler",
+                    run=run,
+                    message=note[:2000],
+                    data={"scheduler": name},
+                ),
                 message_id=f"event.policy.{run}.{name}.{number}",
             )
         if tries >= MOST_TRIES and await request_suspension(
@@ -130,33 +130,34 @@ class TaskWorker(Worker):
     """Any number of these decide any batches at the same time."""
 
     async def decide_batch(self, batch: Batch, spec: RunSpec) -> None:
-        model, version = await self.model_of(batch, spec)
+        decided, seconds = await self._decide(batch, spec)
+        await self._service.bus.publish_batch(decided)
+        self.count(decided, seconds)
+
+    async def answer(self, batch: Batch) -> Batch:
+        decided, seconds = await self._decide(batch, await self.spec_of(batch))
+        self.count(decided, seconds)
+        return decided
+
+    async def _decide(self, batch: Batch, spec: RunSpec) -> tuple[Batch, float]:
         started = time.perf_counter()
         try:
             assert isinstance(self._policy, Policy)
-            decided = decide(batch, self._policy, spec, model, version)
+            decided = decide(batch, self._policy, spec)
         except Exception as error:
             # Raised, so that the batch is redelivered until a worker can decide it.
             await self.report_failure(batch, error)
             raise
-        seconds = time.perf_counter() - started
-        await self._service.bus.publish_batch(decided)
-        self.count(decided, seconds)
+        return decided, time.perf_counter() - started
 
 
 def _first_line(error: Exception) -> str:
     return repr(error).partition("\n")[0]
 
 
-def decide(
-    batch: Batch, policy: Policy, spec: RunSpec, model: Any = None, version: int = 0
-) -> Batch:
-    tasks, visible = batches.tasks_of(batch.rows), visible_spec(spec, policy)
-    if version and isinstance(policy, LearnedPolicy):
-        decisions = policy.decide_with(model, tasks, visible)
-        decisions = replace(decisions, model_version=version)
-    else:
-        decisions = policy.decide(tasks, visible)
+def decide(batch: Batch, policy: Policy, spec: RunSpec) -> Batch:
+    tasks = batches.tasks_of(batch.rows)
+    decisions = policy.decide(tasks, visible_spec(spec, policy))
     return with_decisions(batch, tasks, check(decisions, tasks, spec, policy.name), policy, spec)
 
 

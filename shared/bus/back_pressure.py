@@ -12,9 +12,11 @@ from __future__ import annotations
 import time
 
 from nats.js import JetStreamContext
+from nats.js.errors import NotFoundError
 
 from shared.bus.suspension import task_durable
-from shared.messages import subjects
+from shared.errors import Unreadable
+from shared.messages import batches, subjects
 from shared.messages.runs import RunRecord
 
 # Publishing stops at this fill level: the tasks already accepted still produce messages.
@@ -42,6 +44,8 @@ class BackPressure:
         self._free -= 1
 
     async def _count_free(self, record: RunRecord) -> int:
+        if record.spec.real:
+            return await self._count_free_of_executor(record)
         undecided = await self._lags(subjects.TASKS)
         unpriced = await self._lags(subjects.DECISIONS)
         lags = [
@@ -52,6 +56,26 @@ class BackPressure:
         if not lags or await self._any_stream_full():
             return 0
         return self._lead_batches - min(lags)
+
+    async def _count_free_of_executor(self, record: RunRecord) -> int:
+        """In a real run the lead is that over the scheduler that was executed farthest: enough for
+        the turns of all of them."""
+        if await self._any_stream_full():
+            return 0
+        sent = await self._last_batch(subjects.TASKS, subjects.tasks(record.run))
+        executed = [
+            await self._last_batch(subjects.RESULTS, subjects.results(record.run, name))
+            for name in record.competing
+        ]
+        lead = self._lead_batches + 2 * record.spec.execution.stretch_tasks
+        return lead - (sent - max(executed, default=-1))
+
+    async def _last_batch(self, stream: str, subject: str) -> int:
+        try:
+            message = await self._jetstream.get_last_msg(stream, subject)
+            return batches.peek(message.data or b"", subject).envelope.batch
+        except (NotFoundError, Unreadable):  # nothing yet; garbage is removed by its publisher
+            return -1
 
     async def _lags(self, stream: str) -> dict[str, int]:
         """Messages that each durable consumer has not acknowledged yet."""

@@ -7,7 +7,6 @@ until it is stored, so a caller may acknowledge its own input as soon as `publis
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,14 +17,14 @@ import nats.js.errors
 from faststream import AckPolicy
 from faststream.message import StreamMessage
 from faststream.nats import JStream, NatsBroker, PullSub
+from nats.aio.client import Client as NatsClient
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, Header, RawStreamMsg
 from prometheus_client import CollectorRegistry, Counter
-from pydantic import ValidationError
 
-from shared.bus import nats_patches, streams
+from shared.bus import nats_patches, roll_call, streams
 from shared.bus.dead_letter_middleware import DeadLetterMiddleware
 from shared.bus.security import log_connection_error, nats_security, server_addresses
 from shared.errors import Conflict, TooNew, Unavailable, Unreadable
@@ -44,6 +43,8 @@ DEAD_LETTER_HEADER_BYTES = 4096  # an upper limit
 
 # On a batch that is replayed after newer ones of its subject: the envelope to continue from.
 RESUME_FROM = "Hybrid-Go-On-From"
+# On the reply to a request that could not be answered: why.
+FAILED_HEADER = "Hybrid-Error"
 
 # Errors of a server that restarts or a connection that is being restored.
 TRANSIENT_ERRORS = (
@@ -139,6 +140,13 @@ class Bus:
         return context
 
     @property
+    def _client(self) -> NatsClient:
+        client = self.broker._connection
+        if client is None:
+            raise Unavailable("not connected to NATS")
+        return client
+
+    @property
     def connected(self) -> bool:
         client = self.broker._connection
         return client is not None and bool(client.is_connected)
@@ -164,11 +172,11 @@ class Bus:
 
         Only the generator creates them, so that only its NATS user needs the permission.
         """
-        prepare = self._create_streams if self._creates_streams else self._check_streams
+        prepare = streams.create if self._creates_streams else streams.check
         while True:
             try:
                 await self.broker.connect()
-                return await prepare()
+                return await prepare(self.jetstream, self.settings)
             except nats.js.errors.NotFoundError:
                 log.info("waiting for the generator, which creates the streams")
                 await asyncio.sleep(0.2)
@@ -176,21 +184,6 @@ class Bus:
                 servers = server_addresses(self.settings)
                 log.warning("waiting for NATS", servers=servers, error=repr(error))
                 await asyncio.sleep(1)
-
-    async def _check_streams(self) -> None:
-        for config in streams.streams(self.settings):
-            assert config.name is not None
-            await self.jetstream.stream_info(config.name)
-
-    async def _create_streams(self) -> None:
-        for config in streams.streams(self.settings):
-            assert config.name is not None
-            try:
-                existing = await self.jetstream.stream_info(config.name)
-                # The storage of a stream cannot be changed.
-                await self.jetstream.update_stream(config, storage=existing.config.storage)
-            except nats.js.errors.NotFoundError:
-                await self.jetstream.add_stream(config)
 
     def subscriber(
         self,
@@ -305,10 +298,11 @@ class Bus:
 
     async def broadcast(self, subject: str, body: bytes) -> None:
         """To whoever listens now; not stored."""
-        client = self.broker._connection
-        if client is None:
-            raise Unavailable("not connected to NATS")
-        await client.publish(subject, body)
+        await self._client.publish(subject, body)
+
+    async def request(self, subject: str, body: bytes, timeout: float) -> Msg:
+        """The reply of one of those that answer there."""
+        return await self._client.request(subject, body, timeout=timeout)
 
     async def last_message(
         self,
@@ -352,8 +346,8 @@ class Bus:
         log.warning("message rejected", subject=subject, sequence=sequence, reason=reason)
         self._rejected.inc()
         headers = {
-            "Hybrid-Reason": _one_line(reason),
-            "Hybrid-Subject": _one_line(subject),
+            "Hybrid-Reason": one_line(reason),
+            "Hybrid-Subject": one_line(subject),
             "Hybrid-Stream": stream,
             "Hybrid-Sequence": str(sequence),
             "Hybrid-Size": str(len(body)),  # the body may be truncated
@@ -370,7 +364,7 @@ class Bus:
             event = Event(
                 kind="rejected",
                 service=self.service,
-                message=f"message {sequence} on {_one_line(subject)} rejected: {_one_line(reason)}",
+                message=f"message {sequence} on {one_line(subject)} rejected: {one_line(reason)}",
             )
             await self.publish_event(event, message_id=f"event.rejected.{origin}")
 
@@ -383,39 +377,14 @@ class Bus:
             message_id=message_id,
         )
 
+    async def roll_call(self, patience: float = roll_call.PATIENCE_SECONDS) -> list[ServiceReport]:
+        """The reports of all running services."""
+        caller = self.settings.nats_user or self.service
+        return await roll_call.collect(self._client, caller, patience)
+
     async def listen(self, subject: str, handler: Callable[[Msg], Awaitable[None]]) -> Subscription:
         """Subscribe to new messages without acknowledgements, for live views."""
-        client = self.broker._connection
-        if client is None:
-            raise Unavailable("not connected to NATS")
-        return await client.subscribe(subject, cb=handler)
-
-    async def roll_call(self, patience: float = 0.4) -> list[ServiceReport]:
-        """The reports of all running services; ends `patience` seconds after the last reply."""
-        client = self.broker._connection
-        if client is None:
-            raise Unavailable("not connected to NATS")
-        # Not an inbox: permission to publish there would allow forging JetStream's replies.
-        caller = self.settings.nats_user or self.service
-        reply_subject = f"{subjects.PRESENT}.{caller}.{secrets.token_hex(8)}"
-        replies = await client.subscribe(reply_subject)
-        reports = []
-        try:
-            await client.publish(subjects.ROLL_CALL, b"", reply=reply_subject)
-            while True:
-                try:
-                    reply = await replies.next_msg(timeout=patience)
-                except nats.errors.TimeoutError:
-                    break
-                if not reply.data:  # sent by the server when no service is subscribed
-                    continue
-                try:
-                    reports.append(ServiceReport.model_validate_json(reply.data))
-                except ValidationError as error:
-                    log.warning("unreadable reply to the roll call", error=str(error))
-        finally:
-            await replies.unsubscribe()
-        return sorted(reports, key=lambda r: (r.service, r.scheduler, r.started_at, r.instance))
+        return await self._client.subscribe(subject, cb=handler)
 
 
 def _position_after(message: RawStreamMsg, subject: str) -> Envelope:
@@ -434,6 +403,6 @@ async def _raw(message: StreamMessage[Any]) -> Any:
     return message.body
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """Header values are single lines of ASCII; a reason may quote anything."""
     return " ".join(text.split()).encode("ascii", "replace").decode()[:500]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from nats.js import JetStreamContext
 from nats.js.api import (
     ConsumerConfig,
     DeliverPolicy,
@@ -19,11 +20,13 @@ from nats.js.api import (
     StorageType,
     StreamConfig,
 )
+from nats.js.errors import NotFoundError
 
 from shared.messages import subjects
 from shared.messages.subjects import (
     DECISIONS,
     EVENTS,
+    EXECUTION,
     MODELS,
     REJECTED,
     RESULTS,
@@ -85,8 +88,36 @@ def streams(settings: Settings) -> list[StreamConfig]:
         stream(EVENTS, "events.*", 128 * MEGABYTE, discard=DiscardPolicy.OLD),
         # Discards old ones, or a flood of garbage would block the services.
         stream(REJECTED, "rejected.*", 256 * MEGABYTE, discard=DiscardPolicy.OLD),
+        # The last message of each subject counts. Of a run that ended long ago, none does.
+        stream(
+            EXECUTION,
+            "execution.>",
+            64 * MEGABYTE,
+            discard=DiscardPolicy.OLD,
+            max_age=timedelta(days=30),
+            per_subject=1,
+        ),
         _runs_bucket(settings),
     ]
+
+
+async def create(jetstream: JetStreamContext, settings: Settings) -> None:
+    """Create the streams; those that exist get this configuration."""
+    for config in streams(settings):
+        assert config.name is not None
+        try:
+            existing = await jetstream.stream_info(config.name)
+            # The storage of a stream cannot be changed.
+            await jetstream.update_stream(config, storage=existing.config.storage)
+        except NotFoundError:
+            await jetstream.add_stream(config)
+
+
+async def check(jetstream: JetStreamContext, settings: Settings) -> None:
+    """Raise NotFoundError if a stream is missing."""
+    for config in streams(settings):
+        assert config.name is not None
+        await jetstream.stream_info(config.name)
 
 
 def _runs_bucket(settings: Settings) -> StreamConfig:

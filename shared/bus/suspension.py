@@ -20,6 +20,7 @@ from shared.bus.task_stream import load_position
 from shared.errors import NotAllowed, NotFound, Unavailable, Unreadable
 from shared.messages import batches, subjects
 from shared.messages.events import Event
+from shared.messages.execution import executed_of
 from shared.messages.runs import Retry, RunRecord, Suspension, SuspensionRequest
 from shared.runtime.logs import logger
 
@@ -47,6 +48,13 @@ def decided_up_to(record: RunRecord, scheduler: str, consumers: dict[str, Consum
     retried = record.resumed.get(scheduler)
     before = retried.sequence - 1 if retried else 0
     return max(before, ack_floor(info) if info else 0)
+
+
+async def executed_up_to(bus: Bus, run: str, scheduler: str) -> int:
+    """The scheduler has results for every batch of a real run up to this sequence in TASKS."""
+    subject = subjects.results(run, scheduler)
+    last = await bus.last_message(subject, subjects.RESULTS, executed_of, delete_unreadable=False)
+    return 0 if last is None else executed_of(last.envelope).task_sequence
 
 
 async def request_suspension(
@@ -146,8 +154,11 @@ def _without(suspended: dict[str, Suspension], scheduler: str) -> dict[str, Susp
 
 async def _first_undecided(bus: Bus, record: RunRecord, scheduler: str) -> tuple[int, int]:
     """The number and the sequence of the first batch that the scheduler may not have decided."""
-    consumers = {info.name: info for info in await bus.jetstream.consumers_info(subjects.TASKS)}
-    sequence = decided_up_to(record, scheduler, consumers) + 1
+    if record.spec.real:
+        sequence = await executed_up_to(bus, record.run, scheduler) + 1
+    else:
+        consumers = {info.name: info for info in await bus.jetstream.consumers_info(subjects.TASKS)}
+        sequence = decided_up_to(record, scheduler, consumers) + 1
     found = await _batch_at(bus, record.run, sequence)
     if found is None:  # it has decided all that were sent
         return (await load_position(bus, record.run)).next_batch, sequence

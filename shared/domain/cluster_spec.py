@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from shared.domain.spec_model import NonNegative, Positive, SpecModel, problem_at
 
@@ -20,6 +20,30 @@ OF_THE_ENTRY = {"count", "node"}
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,31}$")]
 Count = Annotated[int, Field(ge=1, le=MOST_DEVICES)]
+
+
+class RealDevice(SpecModel):
+    """What a device is on the machine of the executor. What is left out has the default of
+    shared/execution/settings.py, which says what each field means."""
+
+    # The name `copy` is taken in pydantic.
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    cores: tuple[int, ...] | None = Field(
+        default=None, description="that it is pinned to; equal devices share them out evenly"
+    )
+    library: str | None = Field(
+        default=None, description="plain, blas, or a device of torch: torch:cuda, torch:mps"
+    )
+    threads: int | None = Field(default=None, description="of the library; 0: one for each core")
+    copy_data: bool | None = Field(
+        default=None, alias="copy", description="whether a task's memory is really copied to it"
+    )
+    scale: Positive | None = Field(default=None, description="factor of the data of a task")
+
+    def given(self) -> dict[str, Any]:
+        """What it says, by the names of the spec."""
+        return self.model_dump(exclude_none=True)
 
 
 class Device(SpecModel):
@@ -47,6 +71,9 @@ class Device(SpecModel):
     watts: NonNegative | None = Field(default=None, description="while it works")
     idle_watts: NonNegative = Field(default=0, description="while it does not")
     dollars_per_s: NonNegative | None = Field(default=None, description="while it works")
+    real: RealDevice | None = Field(
+        default=None, description="what it is on the executor's machine, for real runs"
+    )
 
     @property
     def is_accelerator(self) -> bool:

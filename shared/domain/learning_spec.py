@@ -223,7 +223,8 @@ class Learning(SpecModel):
     sync: Literal["auto", "free", "lockstep"] = Field(
         default="auto",
         description="free: a model decides as soon as it arrives; lockstep: which one decides a "
-        "task follows from the task; auto: lockstep at pace max, if tasks are counted or submitted",
+        "task follows from the task; auto: lockstep at pace max, if tasks are counted or "
+        "submitted, and simulated",
     )
     lockstep_tasks: int = Field(
         default=500, ge=1, le=100_000, description="tasks that each version decides in lockstep"

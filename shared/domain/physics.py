@@ -148,10 +148,29 @@ def price(
         gpu_time = np.where(failed, np.where(on_device, charge, 0.0), gpu_time)
         cpu_time = np.where(failed, np.where(on_device, 0.0, charge), cpu_time)
     energy = platform.watts[kind] * gpu_time + platform.watts[host] * cpu_time
-    dollars = platform.dollars_per_s
+    if tasks.width is not None:
+        energy = energy * tasks.width
+    best = times.T.min(axis=0)
+    return price_of_parts(tasks, spec, kind, host, gpu_time, cpu_time, energy, failed, best)
+
+
+def price_of_parts(
+    tasks: Tasks,
+    spec: RunSpec,
+    kind: Integers | int,
+    host: Integers | int,
+    gpu_time: Floats,
+    cpu_time: Floats,
+    energy: Floats,
+    failed: Bools,
+    best: Floats,
+) -> Price:
+    """What it comes to that the two parts of each task take these seconds, computed or measured, on
+    these types of accelerator and CPU."""
+    physics, dollars = spec.physics, spec.platform.dollars_per_s
     cloud = dollars[kind] * gpu_time + dollars[host] * cpu_time
     if tasks.width is not None:
-        energy, cloud = energy * tasks.width, cloud * tasks.width
+        cloud = cloud * tasks.width
     electricity = energy / JOULES_PER_KWH * physics.dollars_per_kwh
     return Price(
         gpu_time=gpu_time,
@@ -162,7 +181,7 @@ def price(
         cost_cloud=cloud,
         cost_electricity=electricity,
         failed=failed,
-        best=times.T.min(axis=0),
+        best=best,
     )
 
 

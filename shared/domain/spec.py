@@ -21,12 +21,14 @@ from pydantic import (
     model_validator,
 )
 
+from shared.domain.certificate import Certificate
 from shared.domain.cluster_spec import Cluster
+from shared.domain.execution_spec import Execution
 from shared.domain.learning_spec import Learning, Objective
 from shared.domain.measured_times import Curve
 from shared.domain.platform import Defaults, Platform, make_platform
 from shared.domain.schedulers import check_scheduler_name
-from shared.domain.spec_model import NonNegative, Positive, SpecModel
+from shared.domain.spec_model import NonNegative, Positive, SpecModel, problem_at
 from shared.domain.tasks import LARGEST
 from shared.domain.validation_messages import explain
 from shared.domain.workload_spec import Workload, check_tasks_can_run
@@ -106,11 +108,15 @@ class RunSpec(SpecModel):
         default=(), description="names; empty: every scheduler that is deployed"
     )
     cluster: Cluster = Cluster()
+    execution: Execution = Execution()
     physics: Physics = Physics()
     oracle: Oracle = Oracle()
     learning: Learning = Learning()
     objective: Objective = Objective()
     workload: Workload = Field(default_factory=lambda: Workload.model_validate({}))
+    certificate: Certificate | None = Field(
+        default=None, description="how far simulations of the platform were from real runs"
+    )
     _platform: tuple[Cluster, Physics, Platform] | None = PrivateAttr(default=None)
     _without_noise: tuple[Physics, RunSpec] | None = PrivateAttr(default=None)
 
@@ -171,6 +177,34 @@ class RunSpec(SpecModel):
             check_tasks_can_run(self.workload, self.platform)
         return self
 
+    @model_validator(mode="after")
+    def _real_runs_can_be_executed(self) -> RunSpec:
+        if not self.real:
+            return self
+        cluster = self.cluster
+        missing = [device.type for device in cluster.devices if device.real is None]
+        if missing or not cluster.devices:
+            raise problem_at(
+                "a real run needs `cluster.devices`, each with a `real` block that says what it is "
+                f"on the executor's machine; without one: {', '.join(missing) or 'all'}",
+                "cluster",
+                "devices",
+            )
+        if sum(cluster.node_counts.values()) > 1:
+            raise problem_at("a real run is on one machine: one node", "cluster", "nodes")
+        if self.learning.sync == "lockstep":
+            raise problem_at(
+                "learners of a real run learn by wall clock: leave it out", "learning", "sync"
+            )
+        if self.workload.widths or any(kind.widths for kind in self.workload.kinds):
+            raise problem_at("tasks of real runs take one device each", "workload", "widths")
+        return self
+
+    @property
+    def real(self) -> bool:
+        """Whether an executor runs the tasks, instead of the simulator."""
+        return self.execution.mode == "real"
+
     @property
     def submitted(self) -> bool:
         return self.workload.source == "submitted"
@@ -178,6 +212,8 @@ class RunSpec(SpecModel):
     @property
     def lockstep(self) -> bool:
         """Whether learners learn in step with the stream; see `shared.domain.lockstep`."""
+        if self.real:
+            return False
         if self.learning.sync != "auto":
             return self.learning.sync == "lockstep"
         counted = self.tasks is not None and self.tasks <= MOST_LOCKSTEP_TASKS

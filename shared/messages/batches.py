@@ -31,6 +31,7 @@ from shared.errors import Unreadable
 from shared.messages.arrow_safety import BROKEN, refuse_compression
 from shared.messages.columns import (
     DECISION,
+    EXECUTED,
     EXPLAINED,
     FLOAT,
     RESULT,
@@ -46,6 +47,9 @@ SCHEMAS = {kind: arrow_schema(columns) for kind, columns in COLUMNS.items()}
 TASKS, DECISIONS, RESULTS = SCHEMAS.values()
 TASK_NUMBERS = ("task_id", *FEATURES, "arrival_time")
 
+EXECUTED_COLUMNS = [column.name for column in RESULT if column.since == EXECUTED]
+NOT_EXECUTED = -1  # the attempt of a task that is simulated
+
 _UP_TO = f"0 to {LARGEST:g}"
 
 
@@ -56,18 +60,21 @@ class Batch:
 
 
 def encode(envelope: Envelope, rows: pa.RecordBatch) -> bytes:
-    rows = _without_empty_lists(rows).replace_schema_metadata({"envelope": envelope.to_json()})
+    rows = _without_defaults(rows).replace_schema_metadata({"envelope": envelope.to_json()})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_batch(rows)
     return bytes(sink.getvalue())
 
 
-def _without_empty_lists(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Most schedulers explain nothing: a column that is left out is read as empty."""
+def _without_defaults(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """A column that is left out is read as its default: most schedulers explain nothing, and most
+    runs are simulated."""
     names = [c.name for c in DECISION if c.since == EXPLAINED and c.name in rows.schema.names]
-    empty = [name for name in names if not len(rows.column(name).flatten())]
-    return rows.drop_columns(empty) if empty else rows
+    unused = [name for name in names if not len(rows.column(name).flatten())]
+    if "attempt" in rows.schema.names and pc.max(rows.column("attempt")).as_py() == NOT_EXECUTED:
+        unused += EXECUTED_COLUMNS
+    return rows.drop_columns(unused) if unused else rows
 
 
 def decode(body: bytes, subject: str) -> Batch:
@@ -295,6 +302,15 @@ def order_of(decision_rows: pa.RecordBatch) -> Integers | None:
 def result_rows(decision_rows: pa.RecordBatch, values: Mapping[str, Any]) -> pa.RecordBatch:
     """The decision rows with the result's columns behind them."""
     return _rows("results", values, decision_rows)
+
+
+def simulated_columns(count: int) -> dict[str, Any]:
+    """What only an executor measures."""
+    return {
+        column.name: _repeated(column.default, column.type, count)
+        for column in RESULT
+        if column.name in EXECUTED_COLUMNS
+    }
 
 
 def _rows(

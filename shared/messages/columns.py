@@ -23,6 +23,7 @@ TIMESTAMP = pa.timestamp("us", tz="UTC")
 DEVICES = 2
 OBSERVED = 3
 EXPLAINED = 4
+EXECUTED = 5  # real runs
 
 
 def list_of(item: pa.DataType) -> pa.DataType:
@@ -139,6 +140,36 @@ RESULT = (
     Column("cpu_start", FLOAT, "when the CPU part started, simulated seconds"),
     Column("finish", FLOAT, "when the task finished, simulated seconds"),
     Column("status", TEXT, "ok or failed", low_cardinality=True),
+    Column(
+        "transfer_time",
+        FLOAT,
+        "seconds of `gpu_time` and `cpu_time` in which data was copied to the device; measured in "
+        "real runs, 0 in simulated ones",
+        since=EXECUTED,
+        default=0.0,
+    ),
+    Column(
+        "reason",
+        TEXT,
+        "why it failed or ran again in a real run",
+        low_cardinality=True,
+        since=EXECUTED,
+        default="",
+    ),
+    Column(
+        "attempt",
+        pa.int32(),
+        "how often it was started in a real run; -1: it is simulated",
+        since=EXECUTED,
+        default=-1,
+    ),
+    Column(
+        "energy_measured",
+        FLAG,
+        "whether the energy was measured; else it follows from the platform's watts",
+        since=EXECUTED,
+        default=False,
+    ),
 )
 
 _STANDING_TYPES: dict[Any, pa.DataType] = {
@@ -176,7 +207,7 @@ def pydantic_fields(columns: Iterable[Column]) -> dict[str, Any]:
     """Field definitions for `pydantic.create_model`."""
     fields: dict[str, Any] = {}
     for column in columns:
-        default = {"default": column.default} if column.since == EXPLAINED else {}
+        default = {"default": column.default} if column.since >= EXPLAINED else {}
         info = Field(description=column.description, **default)
         fields[column.name] = (_PYTHON_TYPES[column.type], info)
     return fields

@@ -16,7 +16,10 @@ LEVELS: dict[str, Level] = {
     "policy_failed": "problem",
     "learner_failed": "problem",
     "suspended": "problem",
+    "cannot_execute": "problem",
     "rejected": "problem",
+    "stuck": "problem",
+    "drift": "warning",
     "model_refused": "warning",
     "left_out": "warning",
 }

@@ -6,6 +6,7 @@ import re
 
 TASKS, DECISIONS, RESULTS = "TASKS", "DECISIONS", "RESULTS"
 MODELS, EVENTS, REJECTED = "MODELS", "EVENTS", "REJECTED"
+EXECUTION = "EXECUTION"
 
 RUNS_BUCKET = "runs"
 RUNS_STREAM = f"KV_{RUNS_BUCKET}"
@@ -34,6 +35,20 @@ def results(run: str, scheduler: str) -> str:
 def placed(run: str, scheduler: str) -> str:
     """Between the workers of a cluster policy: the cluster after a batch. Not stored."""
     return f"placed.{run}.{scheduler}"
+
+
+def decide(run: str, scheduler: str) -> str:
+    """Request of the executor to the workers of a scheduler in a real run: tasks that have just
+    arrived, with the state of the machine; the reply has the decisions."""
+    return f"decide.{run}.{scheduler}"
+
+
+def execution(run: str, scheduler: str) -> str:
+    """What the executor has started and not yet published results of."""
+    return f"execution.{run}.{scheduler}"
+
+
+EXECUTION_LEASE = "execution.lease"  # of the executor that is active
 
 
 def model(run: str, name: str) -> str:

@@ -111,6 +111,8 @@ class Settings(BaseSettings):
     lead_batches: int = Field(default=24, ge=1)
     # How often the run book is polled: the delay of pause and resume.
     watch_interval: Duration = timedelta(milliseconds=200)
+    # An event says so when tasks wait and a scheduler has had no new results for this long.
+    stuck_after: Duration = timedelta(seconds=60)
 
     # How long the recorder waits for more messages to share one insert: fewer, larger inserts save
     # a third of ClickHouse's work, and the live feed does not depend on it.
@@ -123,6 +125,15 @@ class Settings(BaseSettings):
     trainer_nice: int = Field(default=5, ge=0, le=19)
     # How long a run waits for pre-trained models before it starts without them.
     pretrain_patience: Duration = timedelta(seconds=60)
+
+    # What the executor may take of its machine. Programs that tasks may name: a YAML file of names,
+    # each with the program and its arguments as a list.
+    commands: Path | None = None
+    executor_task_seconds: float = Field(default=600, gt=0, description="longest task of any run")
+    executor_task_memory_mb: float = Field(default=8192, gt=0, description="largest task")
+    executor_memory_mb: float = Field(
+        default=0, ge=0, description="of all devices together; 0: four fifths of the machine's"
+    )
 
     # The trainer signs models with this key; workers verify with the public key. Without it,
     # signatures are not checked.
@@ -150,6 +161,8 @@ class Settings(BaseSettings):
     gateway_sockets_per_client: int = Field(default=500, ge=1)
     # The built dashboard; default: dashboard/dist in the source tree.
     dashboard_dir: Path | None = None
+    # Folders of experiments, whose reports the dashboard shows; none: it shows no reports.
+    reports_dir: Path | None = None
 
     @property
     def nats_servers(self) -> list[str]:

@@ -21,6 +21,7 @@ from nats.js.errors import NotFoundError
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
+import services.executor.app
 import services.generator.app
 import services.recorder.app
 import services.scheduler.app
@@ -43,6 +44,7 @@ MAKERS: dict[str, Callable[[Settings], Service]] = {
     "generator": services.generator.app.make,
     "scheduler": services.scheduler.app.make,
     "simulator": services.simulator.app.make,
+    "executor": services.executor.app.make,
     "recorder": services.recorder.app.make,
     "trainer": services.trainer.app.make,
 }

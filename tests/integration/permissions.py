@@ -24,7 +24,9 @@ from tests.integration.conftest import settings_for
 from tests.integration.nats_server import NatsServer, password_of
 from tests.waiting import PATIENCE
 
-SERVICES = {"generator", "scheduler", "simulator", "trainer", "recorder", "gateway"}
+SERVICES = {
+    "generator", "scheduler", "simulator", "executor", "trainer", "recorder", "gateway"
+}  # fmt: skip
 EVERYBODY = SERVICES | {"admin"}
 NOBODY: set[str] = set()
 KEEPER = {"generator"}
@@ -34,11 +36,14 @@ FEEDERS = {"generator", "gateway"}
 PUBLISH = {
     "tasks.r1": {"generator", "gateway"},
     "decisions.r1.greedy": {"scheduler", "gateway"},
-    "results.r1.greedy": {"simulator", "gateway"},
+    "results.r1.greedy": {"simulator", "executor", "gateway"},
+    "decide.r1.greedy": {"executor"},
+    "execution.r1.greedy": {"executor"},
+    "execution.lease": {"executor"},
     "placed.r1.eft": {"scheduler"},
     "models.r1.hybrid_ml": {"trainer"},
     "events.note": SERVICES,
-    "$KV.runs.r1": {"generator", "gateway"},
+    "$KV.runs.r1": {"generator", "executor", "gateway"},
     "arena.rollcall": {"simulator", "gateway"},
     "arena.rollback": {"gateway"},
     "arena.suspend": {"scheduler", "trainer"},
@@ -56,9 +61,11 @@ SUBSCRIBE = {
     "results.*.*": {"gateway", "admin"},
     "models.*.*": {"scheduler", "admin"},
     "placed.*.*": {"scheduler", "admin"},
+    "decide.*.*": {"scheduler", "admin"},
+    "execution.>": {"admin"},
     "events.*": {"gateway", "admin"},
     "rejected.*": {"admin"},
-    "$KV.runs.*": {"scheduler", "admin"},
+    "$KV.runs.*": {"scheduler", "executor", "admin"},
     "arena.rollcall": EVERYBODY,
     "arena.rollback": {"trainer", "admin"},
     "arena.suspend": {"generator", "admin"},
@@ -71,7 +78,7 @@ SUBSCRIBE = {
 }
 
 # Calls of JetStream and who may make them.
-STREAMS = ("TASKS", "DECISIONS", "RESULTS", "MODELS", "EVENTS", "REJECTED", "KV_runs")
+STREAMS = ("TASKS", "DECISIONS", "RESULTS", "MODELS", "EVENTS", "REJECTED", "EXECUTION", "KV_runs")
 CALLS: dict[str, dict[str, set[str]]] = {
     "STREAM.INFO": dict.fromkeys(STREAMS, SERVICES),
     "STREAM.CREATE": dict.fromkeys(STREAMS, KEEPER),
@@ -83,20 +90,22 @@ CALLS: dict[str, dict[str, set[str]]] = {
         "RESULTS": {"generator", "gateway"},
         "MODELS": {"generator", "gateway"},
         "REJECTED": {"gateway"},
+        "EXECUTION": {"gateway"},
     },
     "STREAM.MSG.DELETE": {
         "TASKS": {"generator", "gateway"},
         "DECISIONS": {"generator"},
-        "RESULTS": {"generator", "simulator", "gateway"},
+        "RESULTS": {"generator", "simulator", "executor", "gateway"},
         "REJECTED": {"gateway"},
     },
     "STREAM.MSG.GET": {
-        "TASKS": {"generator", "scheduler", "gateway"},
+        "TASKS": {"generator", "scheduler", "executor", "gateway"},
         "DECISIONS": {"generator"},
-        "RESULTS": {"generator", "scheduler", "simulator", "gateway"},
+        "RESULTS": {"generator", "scheduler", "simulator", "executor", "gateway"},
         "MODELS": {"scheduler", "trainer", "gateway"},
         "EVENTS": {"gateway"},
         "REJECTED": {"gateway"},
+        "EXECUTION": {"executor"},
         "KV_runs": SERVICES,
     },
     "DIRECT.GET": {"RESULTS": {"gateway"}, "MODELS": {"scheduler", "trainer", "gateway"}},
@@ -168,7 +177,7 @@ async def make_bus(server: NatsServer) -> Client:
     """Streams with a message each, and the consumers; returns a client that may read them."""
     bus = await connect(settings_for(server.url))
     for subject in PUBLISH:
-        if not subject.startswith(("_INBOX", "arena", "placed", "$SYS", "anything")):
+        if not subject.startswith(("_INBOX", "arena", "placed", "decide", "$SYS", "anything")):
             await bus.jetstream.publish(subject, b"{}")
     for (stream, name), _ in CONSUMERS.items():
         await bus.jetstream.add_consumer(stream, ConsumerConfig(durable_name=name))

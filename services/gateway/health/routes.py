@@ -122,7 +122,12 @@ def _needed(active: list[RunRecord]) -> set[tuple[str, str]]:
     """Services, and schedulers by name."""
     schedulers = {name for record in active for name in record.competing}
     learning = any(record.learning_schedulers for record in active)
-    required = {*REQUIRED, *(["trainer"] if learning else [])}
+    real = any(record.spec.real for record in active)
+    required = {
+        *REQUIRED,
+        *(["trainer"] if learning else []),
+        *(["executor"] if real else []),
+    }
     return {(name, "") for name in required} | {("scheduler", name) for name in schedulers}
 
 

@@ -17,7 +17,15 @@ STREAMS = {
     subjects.EVENTS: "events",
     subjects.RUNS_STREAM: "runs",
 }
-SERVICES = ("gateway", "generator", "recorder", "scheduler", "simulator", "trainer")
+SERVICES = (
+    "executor",
+    "gateway",
+    "generator",
+    "recorder",
+    "scheduler",
+    "simulator",
+    "trainer",
+)
 OTHERS = "others"
 
 

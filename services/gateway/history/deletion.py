@@ -59,6 +59,7 @@ class HistoryDeletion:
             (subjects.DECISIONS, subjects.decisions(run, "*")),
             (subjects.RESULTS, subjects.results(run, "*")),
             (subjects.MODELS, subjects.model(run, "*")),
+            (subjects.EXECUTION, subjects.execution(run, "*")),
         ):
             await self._service.bus.jetstream.purge_stream(stream, subject=subject)
 

@@ -17,6 +17,7 @@ from pydantic import create_model
 from shared.messages import subjects
 from shared.messages.columns import DECISION, RESULT, TASK, pydantic_fields
 from shared.messages.events import Event, ServiceReport
+from shared.messages.execution import LeaseHolder, Underway
 from shared.messages.formats import FORMATS
 from shared.messages.models import Manifest, Rollback
 from shared.messages.runs import RunRecord, SuspensionRequest
@@ -40,8 +41,11 @@ CHANNELS: dict[str, tuple[str, Any, str]] = {
     "results": (
         subjects.results(_RUN, _SCHEDULER),
         Result,
-        "simulator to recorder, trainer, gateway",
+        "simulator, executor to recorder, trainer, gateway",
     ),
+    "decide": (subjects.decide(_RUN, _SCHEDULER), Task, "executor to schedulers (request)"),
+    "execution": (subjects.execution(_RUN, _SCHEDULER), Underway, "executor to itself"),
+    "execution_lease": (subjects.EXECUTION_LEASE, LeaseHolder, "executors to each other"),
     "models": (subjects.model(_RUN, _NAME), Manifest, "trainer to schedulers, gateway"),
     # Version 1 again, which newer versions do not replace.
     "first_models": (subjects.first_model(_RUN, _NAME), Manifest, "trainer to schedulers, gateway"),

@@ -11,6 +11,7 @@ from shared.bus.service import Service
 from shared.domain.learning_spec import Objective
 from shared.domain.spec import RunSpec
 from shared.errors import NotFound, SpecError, Unavailable
+from shared.execution.settings import settings_of
 from shared.messages import subjects
 from shared.messages.events import Event, ServiceReport
 from shared.messages.runs import RunRecord, RunState
@@ -53,11 +54,24 @@ class RunControl:
             if not deployed:
                 raise Unavailable("no scheduler answers: deploy at least one worker")
             spec = spec.model_copy(update={"schedulers": tuple(deployed)})
+        if spec.real:
+            await self._check_real(spec)
         missing = [name for name in spec.schedulers if name not in deployed]
         if missing:
             names = ", ".join(deployed) or "none"
             raise SpecError([f"schedulers: {', '.join(missing)} not deployed; deployed: {names}"])
         return spec, deployed
+
+    async def _check_real(self, spec: RunSpec) -> None:
+        """Whether an executor is there, and the devices are described as it understands it."""
+        for device in spec.cluster.devices:
+            settings_of(device.real.given() if device.real else {}, device.count)
+        reports = await self._bus.roll_call()
+        if not any(report.service == "executor" for report in reports):
+            raise Unavailable(
+                "no executor answers: a real run needs one (hybrid up starts it; with Docker "
+                "Compose: --profile real)"
+            )
 
     async def _deployed(self) -> dict[str, str]:
         """The schedulers that answer a roll call, each with its learner. If more workers pull tasks

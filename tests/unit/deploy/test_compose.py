@@ -163,6 +163,10 @@ def test_a_documented_setting_in_env_reaches_the_services_that_use_it(setting: s
     users = OURS
     if setting.startswith("HYBRID_GATEWAY_"):
         users = ["gateway"]
+    elif setting == "HYBRID_COMMANDS" or setting.startswith("HYBRID_EXECUTOR_"):
+        users = ["executor"]
+    elif setting == "HYBRID_STUCK_AFTER":
+        users = ["generator"]
     elif setting == "HYBRID_NATS_SYNC_INTERVAL":
         users = ["nats"]
     for name in users:

@@ -15,7 +15,7 @@ from shared.runtime import extras
 from shared.runtime.extras import NotInstalled, require
 
 ROOT = Path(__file__).parents[3]
-SERVICES = ("generator", "scheduler", "simulator", "recorder", "gateway")
+SERVICES = ("generator", "scheduler", "simulator", "executor", "recorder", "gateway")
 MISSING = """
 import sys
 class Missing:

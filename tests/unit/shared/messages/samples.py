@@ -39,7 +39,12 @@ DECISION_COLUMNS: dict[str, list[Any]] = {
 }
 RESULT_COLUMNS: dict[str, list[Any]] = {
     name: [0.5, 1.5, 2.5] for name in [column.name for column in RESULT]
-} | {"status": ["ok", "ok", "failed"]}
+} | {
+    "status": ["ok", "ok", "failed"],
+    "reason": ["", "ran again", "killed by signal 9"],
+    "attempt": [1, 2, 1],
+    "energy_measured": [True, False, False],
+}
 CONTENT = {
     "tasks": COLUMNS,
     "decisions": COLUMNS | DECISION_COLUMNS,

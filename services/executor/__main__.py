@@ -1,0 +1,3 @@
+from services.executor.app import main
+
+main()

@@ -1,0 +1,94 @@
+"""The devices of a real run on this machine: one process each, started when a run needs them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from services.executor.device_queue import Device
+from shared.domain.spec import RunSpec
+from shared.errors import ArenaError, SpecError
+from shared.execution.device_process import DeviceProcess
+from shared.execution.settings import DeviceSetting, Limits, settings_of
+from shared.runtime.logs import logger
+from shared.runtime.settings import Settings
+
+Commands = Mapping[str, Sequence[str]]
+MakeDevice = Callable[[DeviceSetting, Limits, Commands], Device]
+
+log = logger()
+
+
+class CannotExecute(ArenaError):
+    """This machine does not have what a run needs."""
+
+
+class Machine:
+    def __init__(
+        self, settings: Settings, commands: Commands, make_device: MakeDevice = DeviceProcess
+    ) -> None:
+        self._settings = settings
+        self._commands = commands
+        self._make_device = make_device
+        self._wanted: tuple[list[DeviceSetting], Limits] | None = None
+        self._devices: list[Device] = []
+
+    async def open(self, spec: RunSpec) -> list[Device]:
+        """The devices of the run's platform, by number; those of another platform are stopped."""
+        wanted = device_settings(spec), self._limits(spec)
+        if wanted == self._wanted:
+            return self._devices
+        await self.close()
+        self._check(*wanted)
+        log.info("starting devices", devices=len(wanted[0]))
+        try:
+            for setting in wanted[0]:
+                device = self._make_device(setting, wanted[1], self._commands)
+                await device.start()
+                self._devices.append(device)
+        except RuntimeError as error:
+            await self.close()
+            raise CannotExecute(f"the executor's machine: {error}") from None
+        self._wanted = wanted
+        return self._devices
+
+    async def close(self) -> None:
+        """Leaves no process behind."""
+        devices, self._devices, self._wanted = self._devices, [], None
+        for device in devices:
+            await device.stop()
+
+    def _limits(self, spec: RunSpec) -> Limits:
+        limits, settings = spec.execution, self._settings
+        return Limits(
+            seconds=min(limits.task_seconds, settings.executor_task_seconds),
+            memory_mb=min(limits.task_memory_mb, settings.executor_task_memory_mb),
+        )
+
+    def _check(self, devices: Sequence[DeviceSetting], limits: Limits) -> None:
+        for setting in devices:
+            if missing := setting.missing():
+                raise CannotExecute(f"the executor's machine: {missing}")
+        most = self._settings.executor_memory_mb or 0.8 * _machine_memory_mb()
+        if (needed := limits.memory_mb * len(devices)) > most:
+            raise CannotExecute(
+                f"{len(devices)} devices with {limits.memory_mb:g} MB for a task each may take "
+                f"{needed:g} MB, more than the {most:.0f} MB that the executor may use of its "
+                "machine: lower execution.task_memory_mb, or raise HYBRID_EXECUTOR_MEMORY_MB"
+            )
+
+
+def device_settings(spec: RunSpec) -> list[DeviceSetting]:
+    """What each device of the platform is on the machine, by number."""
+    settings: list[DeviceSetting] = []
+    for entry in spec.cluster.devices:
+        assert entry.real is not None, "checked by the spec"
+        try:
+            settings += settings_of(entry.real.given(), entry.count)
+        except SpecError as error:
+            raise CannotExecute(f"device {entry.type}: {error}") from None
+    return settings
+
+
+def _machine_memory_mb() -> float:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e6

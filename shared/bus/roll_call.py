@@ -1,0 +1,41 @@
+"""Asks all running services to report; `shared.bus.service` answers."""
+
+from __future__ import annotations
+
+import secrets
+
+import nats.errors
+from nats.aio.client import Client
+from pydantic import ValidationError
+
+from shared.messages import subjects
+from shared.messages.events import ServiceReport
+from shared.runtime.logs import logger
+
+PATIENCE_SECONDS = 0.4
+
+log = logger()
+
+
+async def collect(client: Client, caller: str, patience: float) -> list[ServiceReport]:
+    """The reports; waiting ends `patience` seconds after the last one."""
+    # Not an inbox: permission to publish there would allow forging JetStream's replies.
+    reply_subject = f"{subjects.PRESENT}.{caller}.{secrets.token_hex(8)}"
+    replies = await client.subscribe(reply_subject)
+    reports = []
+    try:
+        await client.publish(subjects.ROLL_CALL, b"", reply=reply_subject)
+        while True:
+            try:
+                reply = await replies.next_msg(timeout=patience)
+            except nats.errors.TimeoutError:
+                break
+            if not reply.data:  # sent by the server when no service is subscribed
+                continue
+            try:
+                reports.append(ServiceReport.model_validate_json(reply.data))
+            except ValidationError as error:
+                log.warning("unreadable reply to the roll call", error=str(error))
+    finally:
+        await replies.unsubscribe()
+    return sorted(reports, key=lambda r: (r.service, r.scheduler, r.started_at, r.instance))
