@@ -232,7 +232,8 @@ def test_health_names_every_service(arena: ArenaProcess) -> None:
     assert health["status"] == "ok"
     present = {(report["service"], report["scheduler"]) for report in health["services"]}
     assert present == {("scheduler", name) for name in BUILT_IN} | {
-        (name, "") for name in ("gateway", "generator", "simulator", "recorder", "trainer")
+        (name, "")
+        for name in ("gateway", "generator", "simulator", "executor", "recorder", "trainer")
     }
     for report in health["services"]:
         base = f"http://127.0.0.1:{report['http_port']}"
