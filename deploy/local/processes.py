@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import shutil
 import signal
-import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from deploy.local.launchers import Launcher, Process
 from shared.runtime.logs import logger
 
 STOP_SECONDS = 15.0
@@ -22,19 +21,18 @@ ROTATE_CHECK_SECONDS = 10.0
 # After this long without a restart the delay starts at its first value again.
 STABLE_SECONDS = 30.0
 
-PR_SET_PDEATHSIG = 1
-
 log = logger()
 
 
 @dataclass(slots=True)
 class Child:
     name: str
-    command: list[str]
+    launcher: Launcher
     environment: dict[str, str]
     log_file: Path
+    service: str = ""  # which of ours; empty: NATS or ClickHouse
     restarts: int = 0
-    process: asyncio.subprocess.Process | None = None
+    process: Process | None = None
     _stopping: bool = False
     _watcher: asyncio.Task[None] | None = field(default=None, repr=False)
 
@@ -48,17 +46,7 @@ class Child:
         self._watcher = asyncio.create_task(self._watch())
 
     async def _spawn(self) -> None:
-        with self.log_file.open("ab") as output:
-            self.process = await asyncio.create_subprocess_exec(
-                *self.command,
-                env={**os.environ, **self.environment},
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                # Ctrl-C goes to the supervisor alone, which stops the children in order.
-                start_new_session=True,
-                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
-            )
+        self.process = await self.launcher.launch(self.environment, self.log_file)
 
     async def _watch(self) -> None:
         loop = asyncio.get_running_loop()
@@ -82,7 +70,7 @@ class Child:
             delay = min(delay * 2, LONGEST_DELAY)
             await self._spawn()
 
-    async def _exit_code(self, process: asyncio.subprocess.Process) -> int:
+    async def _exit_code(self, process: Process) -> int:
         while True:
             try:
                 return await asyncio.wait_for(process.wait(), ROTATE_CHECK_SECONDS)
@@ -97,7 +85,7 @@ class Child:
                 await asyncio.wait_for(self.process.wait(), STOP_SECONDS)
             except TimeoutError:
                 log.warning("process did not stop in time, killing it", process=self.name)
-                self.process.kill()
+                self.process.send_signal(signal.SIGKILL)
                 await self.process.wait()
         if self._watcher is not None:
             self._watcher.cancel()
@@ -118,8 +106,3 @@ def _rotate(log_file: Path) -> None:
         if log_file.stat().st_size > LOG_BYTES:
             shutil.copyfile(log_file, log_file.with_suffix(".old.log"))
             os.truncate(log_file, 0)
-
-
-def _die_with_parent() -> None:
-    """The children of a supervisor that is killed must end too."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -23,6 +23,7 @@ from deploy.local.arena import (
     StartError,
     find,
 )
+from deploy.local.launchers import Fork, ForkServer, Launcher, Program
 from deploy.local.nats import check_folder, check_nodes, make_nodes
 from deploy.local.plugins import check_plugins
 from deploy.local.processes import Child
@@ -64,6 +65,7 @@ class Stack:
         self._plugins = [each for each in plan.schedulers if each not in BUILT_IN]
         check_plugins(self._plugins)
         self.children: list[Child] = []
+        self._fork_server = ForkServer(PROCESS_LIMITS, plan.data_dir / "logs" / "fork-server.log")
         self._lock = self._lock_folder()
         try:
             self.arena = self._prepare()
@@ -110,10 +112,10 @@ class Stack:
         await self._start_replicas("trainer", "trainer", {"HYBRID_PLUGINS": plugins})
         interval = self._settings.nats_sync_interval
         for node in make_nodes(self._plan.data_dir, self.arena, interval):
-            await self._start_child(node.name, node.command, node.environment)
+            await self._start_child(node.name, Program(*node.command), node.environment)
         await self._start_child(
             "clickhouse",
-            [
+            Program(
                 sys.executable,
                 "-m",
                 "deploy.local.clickhouse",
@@ -122,7 +124,7 @@ class Stack:
                 "--port",
                 str(self._plan.ports.clickhouse),
                 *self._clickhouse_tls(),
-            ],
+            ),
             {
                 "CLICKHOUSE_USER": CLICKHOUSE_USER,
                 "CLICKHOUSE_PASSWORD": self.arena.secrets.clickhouse,
@@ -153,18 +155,26 @@ class Stack:
             await self._start_service(service, name, environment)
 
     async def _start_service(self, service: str, name: str, extra: dict[str, str]) -> None:
-        command = [sys.executable, "-m", f"services.{service}"]
         settings = {**self.arena.environment(service), **self._plan.settings, **extra}
-        await self._start_child(name, command, settings)
+        await self._start_child(name, self._launcher(service, name), settings, service)
 
-    async def _start_child(self, name: str, command: list[str], settings: dict[str, str]) -> None:
+    def _launcher(self, service: str, name: str) -> Launcher:
+        module = f"services.{service}"
+        # Other systems have libraries that do not work after a fork.
+        if sys.platform == "linux":
+            return Fork(self._fork_server, module, f"{module} {name}")
+        return Program(sys.executable, "-m", module)
+
+    async def _start_child(
+        self, name: str, launcher: Launcher, settings: dict[str, str], service: str = ""
+    ) -> None:
         log_file = self._plan.data_dir / "logs" / f"{name}.log"
-        child = Child(name, command, {**PROCESS_LIMITS, **settings}, log_file)
+        child = Child(name, launcher, {**PROCESS_LIMITS, **settings}, log_file, service)
         await child.start()
         self.children.append(child)
 
     async def _wait_until_healthy(self) -> None:
-        expected = Counter(filter(None, map(_role, self.children)))
+        expected = Counter(child.service for child in self.children if child.service)
         deadline = asyncio.get_running_loop().time() + START_SECONDS
         problem = "nothing answers"
         files = self.arena.certificates
@@ -189,9 +199,10 @@ class Stack:
     async def stop(self) -> None:
         """Stop the services before NATS and ClickHouse, so that they can finish their batches."""
         self.arena.remove_file()
-        services = [child for child in self.children if _role(child)]
-        stores = [child for child in self.children if not _role(child)]
+        services = [child for child in self.children if child.service]
+        stores = [child for child in self.children if not child.service]
         await asyncio.gather(*(child.stop() for child in services))
+        await self._fork_server.stop()
         await asyncio.gather(*(child.stop() for child in stores))
         self._lock.close()
 
@@ -213,10 +224,6 @@ async def _health_problem(client: httpx.AsyncClient, expected: Counter[str]) -> 
         reports = [f"{r['service']}: {r['problems']}" for r in health["services"] if r["problems"]]
         return "; ".join(reports + health["missing"]) or str(health["clickhouse"]["problem"])
     return ""
-
-
-def _role(child: Child) -> str:
-    return child.command[-1].rpartition(".")[2] if "services." in child.command[-1] else ""
 
 
 def policy_label(policy: str) -> str:

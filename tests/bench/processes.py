@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,14 +29,18 @@ def processes(arena: ArenaProcess) -> dict[str, psutil.Process]:
     """The arena's processes by name, the supervisor aside."""
     named = {}
     for child in arena.processes(""):
-        command = child.cmdline()
-        name = Path(command[-1]).name.removeprefix("services.")
-        if "deploy.local.clickhouse" in command:
+        command = " ".join(child.cmdline())
+        service = re.search(r"services\.(\w+)(?: scheduler-(\S+))?", command)
+        if service:
+            name = " ".join(filter(None, service.groups()))
+        elif "deploy.local.clickhouse" in command:
             name = "clickhouse"
-        elif "nats-server" in command[0]:
-            name = Path(command[-1]).stem
-        elif name == "scheduler":
-            name = f"scheduler {child.environ()['HYBRID_POLICY']}"
+        elif "nats-server" in command:
+            name = Path(child.cmdline()[-1]).stem
+        elif "deploy.local.fork_server" in command:
+            name = "fork server"
+        else:
+            continue  # a device of the executor
         named[name] = child
     return named
 

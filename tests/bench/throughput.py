@@ -2,31 +2,31 @@
 
 throughput   a run at full pace with every built-in scheduler, results durable in ClickHouse;
              CPU time of each process per task says where the time goes
-latency      at 100 tasks/s, all schedulers, learning: from tasks published to their results on
-             the live feed
-memory       of each process after the run
+latency      at 100 and 1,000 tasks/s, all schedulers, learning: from tasks published to their
+             results on the bus, by stage and by scheduler, from the first task of a run on and in
+             a steady run; the slowest messages with what the machine did then
+live         CPU of all processes at the pace of a run that is watched
+memory       of each process after the runs
 start        from `hybrid up` to healthy, and to the first stored result of every scheduler
 """
 
 from __future__ import annotations
 
 import asyncio
-import statistics
 import time
+from pathlib import Path
 from typing import Any
 
-import nats
-
-from deploy.local.arena import find
 from shared.domain.schedulers import BUILT_IN
-from shared.messages import batches
 from tests.bench import report
+from tests.bench.latency import WARM_UP_SECONDS, measure_latency
 from tests.bench.processes import cpu_seconds, memory_in_use, running_arena
 from tests.counting import once
 from tests.e2e.arena import RULES, ArenaProcess
 
-# Until modules are imported, caches filled and connections open.
-WARM_UP_SECONDS = 10.0
+# The least that a run can have: what it takes to start and end one.
+SHORT_RUN_TASKS = 20_000
+LIVE_PACE = 20
 
 
 def main() -> None:
@@ -129,37 +129,6 @@ def measure_throughput(
         "results_stored": sum(row["results"] for row in stored),
         "cpu_us_per_task": {name: round(spent / tasks * 1e6, 2) for name, spent in used.items()},
         "cores_busy": round(sum(used.values()) / wall, 2),
-    }
-
-
-async def measure_latency(arena: ArenaProcess, seconds: float) -> dict[str, Any]:
-    local = find(arena.folder)
-    client = await nats.connect(
-        f"nats://127.0.0.1:{local.ports.nats}", user="admin", password=local.secrets.nats["admin"]
-    )
-    run = arena.start_run(pace=100, seed=2, schedulers=BUILT_IN)
-    arena.wait_for(run, lambda status: status["tasks_sent"] > 0)
-    feed = await client.subscribe(f"results.{run}.*")
-    delays: list[float] = []
-    warm_at = time.time() + WARM_UP_SECONDS
-    end_at = warm_at + seconds
-    async for message in feed.messages:
-        now = time.time()
-        if now > end_at:
-            break
-        if now > warm_at:
-            published_at = batches.decode(message.data, message.subject).envelope.published_at
-            delays.append((now - published_at) * 1000)
-    await client.close()
-    arena.http.post("/api/simulation/stop", params={"run": run})
-    ranked = statistics.quantiles(delays, n=100)
-    return {
-        "tasks_per_s": 100,
-        "messages": len(delays),
-        "p50_ms": round(ranked[49], 1),
-        "p95_ms": round(ranked[94], 1),
-        "p99_ms": round(ranked[98], 1),
-        "max_ms": round(max(delays), 1),
     }
 
 

@@ -183,7 +183,7 @@ class ArenaProcess:
     def processes(self, fragment: str) -> list[psutil.Process]:
         """The arena's processes whose command line has this in it."""
         found = []
-        for child in psutil.Process(self._process.pid).children():
+        for child in psutil.Process(self._process.pid).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):  # one that has just died
                 if fragment in " ".join(child.cmdline()):
                     found.append(child)
@@ -194,9 +194,6 @@ class ArenaProcess:
         self.processes(fragment)[-1].kill()
 
     def kill_worker(self, scheduler: str) -> None:
-        for child in self.processes("services.scheduler"):
-            with contextlib.suppress(psutil.NoSuchProcess):  # one that has just died
-                if child.environ().get("HYBRID_POLICY") == scheduler:
-                    child.kill()
-                    return
-        raise AssertionError(f"no worker of {scheduler}")
+        workers = self.processes(f"services.scheduler scheduler-{scheduler}")
+        assert workers, f"no worker of {scheduler}"
+        workers[0].kill()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from deploy.local import processes
+from deploy.local.launchers import Program
 from deploy.local.processes import Child
 
 # One write per line, as our services log. With PYTHONUNBUFFERED `print` makes two, and the log may
@@ -27,7 +28,7 @@ async def test_a_log_never_grows_beyond_two_files(
     monkeypatch.setattr(processes, "LOG_BYTES", 1000)
     monkeypatch.setattr(processes, "ROTATE_CHECK_SECONDS", 0.05)
     log, old = tmp_path / "counter.log", tmp_path / "counter.old.log"
-    child = Child("counter", [sys.executable, "-c", COUNTS], {}, log)
+    child = Child("counter", Program(sys.executable, "-c", COUNTS), {}, log)
     await child.start()
     seen: set[str] = set()
     async with asyncio.timeout(60):
