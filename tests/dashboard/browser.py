@@ -109,8 +109,10 @@ class Viewer:
             assert time.monotonic() < deadline, f"not reached; seen: {seen() if seen else ''}"
             self.page.wait_for_timeout(POLL_MS)  # lets the browser's events in, unlike sleep
 
-    def wait_for_state(self, state: str) -> None:
-        self.page.locator(f'[data-testid="connection"][data-state="{state}"]').wait_for()
+    def wait_for_state(self, *states: str) -> None:
+        """Until the connection has one of these states."""
+        each = (f'[data-testid="connection"][data-state="{state}"]' for state in states)
+        self.page.locator(", ".join(each)).wait_for()
 
     def wait_until_drawn(self) -> None:
         """Every widget has its data, nothing moves, and the layout fits the window."""

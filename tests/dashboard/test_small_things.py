@@ -72,5 +72,5 @@ def test_a_view_can_be_opened_without_a_connection(viewer: Viewer, run: str) -> 
     viewer.page.get_by_test_id("new-run").click()
     viewer.page.get_by_test_id("start-run").wait_for()
     viewer.page.context.set_offline(False)
-    viewer.wait_for_state("live")
+    viewer.wait_for_state("live", "quiet")  # quiet: seconds after the last message of a run
     viewer.errors.clear()  # of the lost connection
