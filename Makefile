@@ -140,6 +140,10 @@ format: setup $(PACKAGES) ## Format the code and fix what can be fixed
 bench: setup ## Measure throughput, latency, memory and start; prints JSON (ARGS=--write, as of all that measure: updates docs/benchmarks.md)
 	@$(BIN)/python -m tests.bench.throughput $(ARGS)
 
+.PHONY: bench-compare
+bench-compare: setup dashboard ## Measure another revision and this one alternately (REV=abc123 ARGS='--rounds 3'): ratios with intervals; prints JSON
+	@$(BIN)/python -m tests.bench.compare $(REV) $(ARGS)
+
 .PHONY: bench-stages
 bench-stages: setup ## Measure what one run cannot spread over processes: generator, virtual cluster, stream; prints JSON
 	@$(BIN)/python -m tests.bench.stages $(ARGS)

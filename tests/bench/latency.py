@@ -43,7 +43,7 @@ class Watched:
 async def measure_latency(
     arena: ArenaProcess, pace: float, schedulers: Sequence[str], seconds: float, *, warm_up: float
 ) -> dict[str, Any]:
-    """From tasks on the bus to their results there; with `warm_up` 0 the start of the run counts."""
+    """From tasks on the bus to their results there; without warm-up the run's start counts."""
     client = await _connect(arena)
     run = arena.start_run(pace=pace, seed=2, schedulers=schedulers)
     watched = Watched()
@@ -164,7 +164,7 @@ def quantiles(delays: Any) -> dict[str, float]:
 def slowest(
     watched: Watched, total: dict[tuple[str, int], float], deciding: dict[tuple[str, int], float]
 ) -> list[dict[str, Any]]:
-    """The slowest one per cent, a line for each batch: what had the cores while it was under way."""
+    """The slowest one per cent, a line for each batch: what had the cores meanwhile."""
     most = sorted(total, key=lambda key: -total[key])[: max(len(total) // 100, 1)]
     shown: dict[int, dict[str, Any]] = {}
     for scheduler, batch in most:

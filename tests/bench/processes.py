@@ -33,6 +33,8 @@ def processes(arena: ArenaProcess) -> dict[str, psutil.Process]:
         service = re.search(r"services\.(\w+)(?: scheduler-(\S+))?", command)
         if service:
             name = " ".join(filter(None, service.groups()))
+            if name == "scheduler":  # of a version without titles
+                name += f" {child.environ()['HYBRID_POLICY']}"
         elif "deploy.local.clickhouse" in command:
             name = "clickhouse"
         elif "nats-server" in command:

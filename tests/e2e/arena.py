@@ -58,6 +58,8 @@ def hybrid(
 class ArenaProcess:
     """`hybrid up --idle` in a folder of its own, on free ports."""
 
+    source: Path | None = None  # the folder of the program, if it is another version's
+
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.folder = folder
         self._errors = (folder.parent / f"{folder.name}.stderr").open("w+")
@@ -66,6 +68,7 @@ class ArenaProcess:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
+            env=os.environ | ({"PYTHONPATH": str(self.source)} if self.source else {}),
         )
         first = self._process.stdout.readline()
         if not first:
