@@ -87,7 +87,7 @@ def _service(name: str) -> Rights:
     """Read the run book, publish events and dead letters, answer roll calls."""
     return (
         _inbox(name)
-        + subscribe(subjects.ROLL_CALL)
+        + subscribe(subjects.ROLL_CALL, subjects.RUNS_SUBJECTS)
         + publish(f"{subjects.PRESENT}.>", subjects.event("*"), subjects.rejected(name))
         + api("STREAM.INFO", "*")
         + read_newest(RUNS_STREAM)
@@ -124,7 +124,7 @@ SCHEDULER = (
     + consume(TASKS, "*")
     + Rights(deny_publish=consume(TASKS, RECORDER_DURABLE).publish)
     + read(MODELS)
-    + subscribe(subjects.model("*", "*"), subjects.RUNS_SUBJECTS)
+    + subscribe(subjects.model("*", "*"))
     # Workers of cluster policies: tasks of a worker that died, the cluster in the last results,
     # and the cluster that one of them leaves to the next.
     + read_newest(TASKS, RESULTS)
@@ -151,7 +151,6 @@ EXECUTOR = (
     + publish(subjects.execution("*", "*"), subjects.EXECUTION_LEASE)
     + read_newest(TASKS, RESULTS, EXECUTION)
     + api("STREAM.MSG.DELETE", RESULTS)
-    + subscribe(subjects.RUNS_SUBJECTS)
     # It stops a run that its machine cannot execute.
     + _WRITE_RUN_BOOK
 )

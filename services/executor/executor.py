@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import suppress
-
-from nats.aio.msg import Msg
 
 from services.executor.lease import Lease
 from services.executor.machine import CannotExecute, Machine
@@ -18,6 +15,7 @@ from services.executor.metrics import Metrics
 from services.executor.progress import Progress, load_progress
 from services.executor.stretch import Stretch
 from services.executor.turns import next_turn
+from shared.bus.run_changes import RunChanges
 from shared.bus.service import Service
 from shared.bus.task_stream import cursor_of
 from shared.errors import Conflict
@@ -45,25 +43,21 @@ class Executor:
         self._machine = machine
         self._metrics = metrics
         self._lease = Lease(service.bus, service.instance)
-        self._changed = asyncio.Event()
         self._served_at: dict[str, float] = {}  # by run
         self._skipped_until: dict[tuple[str, str], float] = {}  # by run and scheduler
 
     async def follow_runs(self) -> None:
-        async def on_change(message: Msg) -> None:
-            self._changed.set()
-
-        await self._service.bus.listen(subjects.RUNS_SUBJECTS, on_change)
+        changes = RunChanges(self._service.bus)
+        await changes.listen()
         while True:
-            self._changed.clear()
             running = await self._running()
             if not running:
                 await self.close()
-                await self._wait(POLL_SECONDS)
+                await changes.wait(POLL_SECONDS)
             elif not await self._lease.take():
-                await self._wait(POLL_SECONDS / 2)
+                await changes.wait(POLL_SECONDS / 2)
             elif not await self._serve_one(running):
-                await self._wait(TASK_POLL_SECONDS)
+                await changes.wait(TASK_POLL_SECONDS)
 
     async def _running(self) -> list[RunRecord]:
         """The real runs that are running, the one that has waited longest first."""
@@ -74,10 +68,6 @@ class Executor:
         ]
         self._served_at = {each.run: self._served_at.get(each.run, 0.0) for each in records}
         return sorted(records, key=lambda record: self._served_at[record.run])
-
-    async def _wait(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), seconds)
 
     async def _serve_one(self, records: list[RunRecord]) -> bool:
         """Give the machine to the next scheduler of a run; False: no run has anything to do."""

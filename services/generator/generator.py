@@ -10,6 +10,7 @@ from services.generator.emitter import Counters, Emitter
 from services.generator.housekeeping import Housekeeping
 from services.generator.stuck_runs import StuckRuns
 from shared.bus.back_pressure import BackPressure
+from shared.bus.run_changes import RunChanges
 from shared.bus.service import Service
 from shared.errors import NotFound, Unavailable
 from shared.messages.runs import RunRecord, RunState
@@ -17,7 +18,9 @@ from shared.runtime.cancellation import cancel
 from shared.runtime.logs import logger
 
 TRIM_SECONDS = 2.0
-COMPLETE_SECONDS = 0.5
+# How often runs whose tasks are all sent are looked at, and how often they are looked for.
+COMPLETE_SECONDS = 0.1
+IDLE_SECONDS = 0.5
 
 log = logger()
 
@@ -33,6 +36,8 @@ class Generator:
     async def follow_runs(self) -> None:
         """Start and stop emitters as runs are started, paused, resumed and stopped."""
         interval = self._service.settings.watch_interval.total_seconds()
+        changes = RunChanges(self._service.bus)
+        await changes.listen()
         while True:
             records = {record.run: record for record in await self._service.runs.refresh()}
             for run in list(self._emitters):
@@ -41,7 +46,7 @@ class Generator:
             for record in records.values():
                 if record.state == RunState.RUNNING and not record.spec.submitted:
                     self._start(record)
-            await asyncio.sleep(interval)
+            await changes.wait(interval)
 
     def _start(self, record: RunRecord) -> None:
         if record.run in self._emitters:
@@ -63,8 +68,10 @@ class Generator:
         housekeeping = Housekeeping(self._service.bus, self._service.runs)
         trimmed_at = 0.0
         while True:
+            ending = False
             for record in await self._service.runs.refresh():
                 if record.state == RunState.RUNNING and self._may_be_complete(record):
+                    ending = ending or not record.spec.submitted
                     # An unreadable record, or a newer version's messages, must not block others.
                     with suppress(NotFound, Unavailable):
                         await housekeeping.complete(record)
@@ -73,7 +80,7 @@ class Generator:
                 await housekeeping.trim_models()
                 await housekeeping.reject_orphans()
                 trimmed_at = time.monotonic()
-            await asyncio.sleep(COMPLETE_SECONDS)
+            await asyncio.sleep(COMPLETE_SECONDS if ending else IDLE_SECONDS)
 
     async def watch_for_stuck_runs(self) -> None:
         stuck_runs = StuckRuns(self._service.bus, self._service.runs)

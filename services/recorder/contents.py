@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+import numpy as np
 import pyarrow as pa
 from nats.aio.msg import Msg
 from nats.js.kv import KV_OP
@@ -22,6 +23,8 @@ from shared.messages.models import Manifest
 from shared.messages.runs import RunRecord, read_run_record
 from shared.messages.standing import standing_of
 from shared.store.schema import TABLES
+
+SCHEMAS = {name: table.schema for name, table in TABLES.items()}
 
 Tables = dict[str, pa.Table | None]
 Sequenced = Sequence[tuple[int, Event]]  # with the sequence number of the message
@@ -110,28 +113,34 @@ def to_datetime(seconds: float) -> datetime:
 
 def _concatenate(table: str, contents: Sequence[Batch]) -> pa.Table:
     """The rows of the batches, with the columns of the table."""
-    return pa.concat_tables([_batch_table(table, batch) for batch in contents])
+    return pa.concat_tables([_batch_table(table, batch) for batch in contents]).unify_dictionaries()
 
 
 def _batch_table(table: str, batch: Batch) -> pa.Table:
     envelope, rows = batch.envelope, batch.rows
+    count = rows.num_rows
     constants = {
-        "run": pa.scalar(envelope.run),
-        "scheduler": pa.scalar(envelope.scheduler),
-        "batch": pa.scalar(envelope.batch, pa.uint64()),
-        "published_at": pa.scalar(to_datetime(envelope.published_at), TIMESTAMP),
+        "run": _repeated_text(envelope.run, count),
+        "scheduler": _repeated_text(envelope.scheduler, count),
+        "batch": pa.repeat(pa.scalar(envelope.batch, pa.uint64()), count),
+        "published_at": pa.repeat(pa.scalar(to_datetime(envelope.published_at), TIMESTAMP), count),
     }
-    schema = TABLES[table].schema
-    columns = [
-        pa.repeat(constants[name], rows.num_rows) if name in constants else rows.column(name)
-        for name in schema.names
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
+    columns = {
+        name: constants[name] if name in constants else rows.column(name)
+        for name in SCHEMAS[table].names
+    }
+    return pa.table(columns)
+
+
+def _repeated_text(text: str, count: int) -> pa.DictionaryArray:
+    """ClickHouse takes a dictionary as LowCardinality, without looking at each row's text."""
+    indices = np.zeros(count, np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(indices), pa.array([text]))
 
 
 def _training_table(contents: Sequence[Batch]) -> pa.Table | None:
     """Task features with the Oracle's share and time, from the Oracle's results."""
-    schema = TABLES["training_data"].schema
+    schema = SCHEMAS["training_data"]
     tables = [
         pa.table(
             {
@@ -186,4 +195,4 @@ def _model_table(events: Sequenced) -> pa.Table | None:
 
 
 def _from_rows(table: str, rows: Sequence[Mapping[str, object]]) -> pa.Table:
-    return pa.Table.from_pylist(list(rows), schema=TABLES[table].schema)
+    return pa.Table.from_pylist(list(rows), schema=SCHEMAS[table])

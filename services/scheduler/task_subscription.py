@@ -10,15 +10,11 @@ which the workers pull beside the other one.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
-
-from nats.aio.msg import Msg
 
 from shared.bus.client import Subscriber
+from shared.bus.run_changes import RunChanges
 from shared.bus.service import Service
-from shared.messages import subjects
 from shared.messages.runs import Retry, RunRecord
 
 # The run book is read when it changes, and this often in case a message was missed.
@@ -47,20 +43,15 @@ class TaskSubscription:
         self._subscriber: Subscriber | None = subscribe(True)
         self._of_runs: dict[str, Subscriber] = {}
         self._retried_at: dict[str, float] = {}  # by run
-        self._changed = asyncio.Event()
 
     async def follow_runs(self) -> None:
-        async def on_change(message: Msg) -> None:
-            self._changed.set()
-
-        await self._service.bus.listen(subjects.RUNS_SUBJECTS, on_change)
+        changes = RunChanges(self._service.bus)
+        await changes.listen()
         while True:
-            self._changed.clear()
             records = await self._service.runs.refresh()
             await self._pull_if(self._is_needed(records))
             await self._pull_resumed(records)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), POLL_SECONDS)
+            await changes.wait(POLL_SECONDS)
 
     def _is_needed(self, records: list[RunRecord]) -> bool:
         active = [record for record in records if record.active]

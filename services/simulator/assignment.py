@@ -6,7 +6,7 @@ compare-and-set on `results.<run>.<scheduler>` lets just one of them publish eac
 
 from __future__ import annotations
 
-import asyncio
+import time
 from hashlib import blake2b
 from typing import Any
 
@@ -15,6 +15,7 @@ from faststream.nats.annotations import NatsMessage
 
 from services.simulator.partition import Metrics, Partition
 from shared.bus import streams
+from shared.bus.run_changes import RunChanges
 from shared.bus.service import Service
 from shared.messages import batches, subjects
 
@@ -34,9 +35,11 @@ class Assignment:
     def __init__(self, service: Service, metrics: Metrics) -> None:
         self._service = service
         self._metrics = metrics
+        self._changes = RunChanges(service.bus)
         self._partitions: dict[str, tuple[Partition, Any]] = {}
 
     async def rebalance(self) -> None:
+        await self._changes.listen()
         while True:
             records = await self._service.runs.refresh()
             # Finished runs too: their last decisions may still be on the bus.
@@ -47,11 +50,12 @@ class Assignment:
 
     async def _wait_for_new_scheduler(self, known: set[str]) -> None:
         """Wait until the next rebalance is due or a run names a new scheduler."""
-        for _ in range(10):
-            await asyncio.sleep(REBALANCE_SECONDS / 10)
-            for record in await self._service.runs.refresh():
-                if not known.issuperset(record.spec.schedulers):
-                    return
+        due_at = time.monotonic() + REBALANCE_SECONDS
+        while (left := due_at - time.monotonic()) > 0:
+            if await self._changes.wait(left):
+                for record in await self._service.runs.refresh():
+                    if not known.issuperset(record.spec.schedulers):
+                        return
 
     async def _assign(self, schedulers: set[str]) -> None:
         reports = await self._service.bus.roll_call()

@@ -33,7 +33,8 @@ class Simulation(Checkpoint):
         cluster, order = self.cluster.copy(), batches.order_of(decisions)
         observation = self._observe(decisions, tasks, share, device, cpu, priced, order)
         split, platform = self.spec.physics.split, self.spec.platform
-        schedule = virtual.run(cluster, tasks, device, cpu, priced, split, platform, order)
+        decided = tasks.delayed(self.spec.physics.decision_s)
+        schedule = virtual.run(cluster, decided, device, cpu, priced, split, platform, order)
         turnaround = schedule.finish - tasks.arrival_time
         rows = batches.result_rows(
             decisions,

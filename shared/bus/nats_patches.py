@@ -1,15 +1,18 @@
-"""Patches for nats-py bugs that FastStream's pull subscribers run into."""
+"""Patches for nats-py: bugs that FastStream's pull subscribers run into, and the read size."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
+import nats.aio.client
 import nats.errors
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 
 RETRY_SECONDS = 0.1
+# nats-py reads 32 KiB at a time, and a batch of results is ten times as large.
+READ_BYTES = 512 * 1024
 
 _fetch = JetStreamContext.PullSubscription.fetch
 _status = JetStreamContext.is_status_msg
@@ -37,6 +40,7 @@ def _status_of_the_server(message: Msg | None) -> str | None:
 
 
 def apply() -> None:
+    nats.aio.client.DEFAULT_BUFFER_SIZE = READ_BYTES
     JetStreamContext.PullSubscription.fetch = _fetch_or_time_out  # type: ignore[method-assign]
     JetStreamContext.is_status_msg = staticmethod(  # type: ignore[assignment,method-assign]
         _status_of_the_server

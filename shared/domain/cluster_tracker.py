@@ -25,12 +25,13 @@ MOST_ROUNDS = 256
 
 
 class ClusterTracker:
-    """`now`: when the current task arrives; `ready`: when its parents are expected to be done."""
+    """`now`: when the current task is decided; `ready`: when its parents should be done."""
 
     def __init__(
         self, cluster: Cluster, observation: Observation, tasks: Tasks, spec: RunSpec
     ) -> None:
         """Both are moved forward as tasks are placed: pass copies to keep them."""
+        tasks = tasks.delayed(spec.physics.decision_s)
         self.tasks, self.spec, self.platform = tasks, spec, spec.platform
         self._real, self._observation, self._assumed = cluster, observation, observation.expected
         self._overlapped = spec.physics.split == "overlapped"

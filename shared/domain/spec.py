@@ -72,6 +72,9 @@ class Physics(SpecModel):
     gpu_dollars_per_s: NonNegative = 0.0001
     cpu_dollars_per_s: NonNegative = 0.00002
     dollars_per_kwh: NonNegative = 0.15
+    decision_s: NonNegative = Field(
+        default=0, description="seconds from a task's arrival until its scheduler has decided"
+    )
     slowdown_floor_s: Positive = Field(
         default=0.01, description="shorter tasks count as this long in their slowdown"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,10 @@ class Tasks:
 
     def __len__(self) -> int:
         return len(self.task_id)
+
+    def delayed(self, seconds: float) -> Tasks:
+        """The same tasks, so much later."""
+        return replace(self, arrival_time=self.arrival_time + seconds) if seconds else self
 
     @property
     def may_split(self) -> Bools | None:

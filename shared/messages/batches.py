@@ -32,7 +32,6 @@ from shared.messages.arrow_safety import BROKEN, refuse_compression
 from shared.messages.columns import (
     DECISION,
     EXECUTED,
-    EXPLAINED,
     FLOAT,
     RESULT,
     TASK,
@@ -47,8 +46,9 @@ SCHEMAS = {kind: arrow_schema(columns) for kind, columns in COLUMNS.items()}
 TASKS, DECISIONS, RESULTS = SCHEMAS.values()
 TASK_NUMBERS = ("task_id", *FEATURES, "arrival_time")
 
+# Columns that a message may leave out, and the value that they have then.
+OPTIONAL = {c.name: c.left_out for c in COLUMNS["results"] if c.left_out is not None}
 EXECUTED_COLUMNS = [column.name for column in RESULT if column.since == EXECUTED]
-NOT_EXECUTED = -1  # the attempt of a task that is simulated
 
 _UP_TO = f"0 to {LARGEST:g}"
 
@@ -60,21 +60,35 @@ class Batch:
 
 
 def encode(envelope: Envelope, rows: pa.RecordBatch) -> bytes:
-    rows = _without_defaults(rows).replace_schema_metadata({"envelope": envelope.to_json()})
+    rows = _without_usual(rows).replace_schema_metadata({"envelope": envelope.to_json()})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_batch(rows)
     return bytes(sink.getvalue())
 
 
-def _without_defaults(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """A column that is left out is read as its default: most schedulers explain nothing, and most
-    runs are simulated."""
-    names = [c.name for c in DECISION if c.since == EXPLAINED and c.name in rows.schema.names]
-    unused = [name for name in names if not len(rows.column(name).flatten())]
-    if "attempt" in rows.schema.names and pc.max(rows.column("attempt")).as_py() == NOT_EXECUTED:
-        unused += EXECUTED_COLUMNS
-    return rows.drop_columns(unused) if unused else rows
+def _without_usual(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Without columns that have their usual value in all rows: most tasks are simulated, not
+    divided, and have no parents; most schedulers explain nothing."""
+    if not rows.num_rows:
+        return rows
+    names = rows.schema.names
+    kept = [
+        index
+        for index, name in enumerate(names)
+        if name not in OPTIONAL or not _all_equal(rows.column(index), OPTIONAL[name])
+    ]
+    return rows if len(kept) == len(names) else rows.select(kept)
+
+
+def _all_equal(values: pa.Array, usual: Any) -> bool:
+    if pa.types.is_list(values.type):
+        return not len(values.flatten())
+    if values[0].as_py() != usual:
+        return False
+    if pa.types.is_string(values.type):
+        return bool(pc.all(pc.equal(values, usual)).as_py())
+    return bool((values.to_numpy(zero_copy_only=False) == usual).all())
 
 
 def decode(body: bytes, subject: str) -> Batch:
@@ -100,7 +114,7 @@ def _decode(body: bytes, subject: str, first_row: int) -> Batch:
         rows.validate()  # slicing a column beyond its end would abort the process
         rows = rows.slice(max(rows.num_rows + first_row, 0)) if first_row else rows
         rows.validate(full=True)
-        rows = select_columns(rows, COLUMNS[kind])
+        rows = select_columns(rows, COLUMNS[kind], SCHEMAS[kind])
     except BROKEN as error:
         raise Unreadable(f"not an Arrow message: {error}") from None
     _check_values(rows, kind)
@@ -109,37 +123,43 @@ def _decode(body: bytes, subject: str, first_row: int) -> Batch:
     return Batch(envelope, rows)
 
 
-def select_columns(rows: pa.RecordBatch, columns: tuple[Column, ...]) -> pa.RecordBatch:
-    """Just these columns, checked; those that older versions did not write get their default."""
-    present = Counter(rows.schema.names)
-    present.pop("", None)  # what a column without a former name would find
+def select_columns(
+    rows: pa.RecordBatch, columns: tuple[Column, ...], schema: pa.Schema | None = None
+) -> pa.RecordBatch:
+    """Just these columns, checked; those that were left out get their usual value."""
+    names = rows.schema.names
+    places = {name: index for index, name in enumerate(names)}
+    places.pop("", None)  # which a column without a former name would find
     missing = [
         c.name
         for c in columns
-        if not present[c.name] and not present[c.formerly] and (c.since == 1 or c.formerly)
+        if c.name not in places and c.left_out is None and c.formerly not in places
     ]
     if missing:
         raise Unreadable(f"columns are missing: {', '.join(missing)}")
-    repeated = [c.name for c in columns if max(present[c.name], present[c.formerly]) > 1]
-    if repeated:
-        raise Unreadable(f"columns are repeated: {', '.join(repeated)}")
+    if len(places) < len(names):
+        twice = {name for name, count in Counter(names).items() if name and count > 1}
+        repeated = [c.name for c in columns if {c.name, c.formerly} & twice]
+        if repeated:
+            raise Unreadable(f"columns are repeated: {', '.join(repeated)}")
     arrays = []
     for wanted in columns:
-        if not present[wanted.name]:
-            arrays.append(_of_older_version(rows, wanted, present))
+        index = places.get(wanted.name)
+        if index is None:
+            arrays.append(_left_out(rows, wanted, places))
             continue
-        values = rows.column(wanted.name)
+        values = rows.column(index)
         if values.type != wanted.type:
             raise Unreadable(f"column {wanted.name} is {values.type}, expected {wanted.type}")
         arrays.append(values)
-    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(columns))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema or arrow_schema(columns))
 
 
-def _of_older_version(rows: pa.RecordBatch, wanted: Column, present: Counter[str]) -> pa.Array:
+def _left_out(rows: pa.RecordBatch, wanted: Column, places: dict[str, int]) -> pa.Array:
     """A column under its former name, or the value that stands for its absence."""
-    if not present[wanted.formerly]:
-        return _repeated(wanted.default, wanted.type, rows.num_rows)
-    values = rows.column(wanted.formerly)
+    if wanted.formerly not in places:
+        return _repeated(wanted.left_out, wanted.type, rows.num_rows)
+    values = rows.column(places[wanted.formerly])
     if not pa.types.is_integer(values.type):
         raise Unreadable(f"column {wanted.formerly} is {values.type}, expected {wanted.type}")
     return values.cast(wanted.type)

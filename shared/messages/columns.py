@@ -43,6 +43,13 @@ class Column:
     default: Any = None
     # The name that it had before.
     formerly: str = ""
+    # Of a column that was always there: a message in which all rows have this leaves it out.
+    usual: Any = None
+
+    @property
+    def left_out(self) -> Any:
+        """The value that a message without this column has in all rows; None: it is required."""
+        return self.default if self.usual is None else self.usual
 
 
 TASK = (
@@ -51,7 +58,7 @@ TASK = (
     Column("compute_intensity", FLOAT, "0 (memory bound) to 1 (compute bound)"),
     Column("memory_required", FLOAT, "MB"),
     Column("arrival_time", FLOAT, "seconds of simulated time"),
-    Column("dependencies", list_of(INT), "ids of the tasks that must finish first"),
+    Column("dependencies", list_of(INT), "ids of the tasks that must finish first", usual=[]),
     Column(
         "kind",
         TEXT,
@@ -93,9 +100,9 @@ DECISION = (
         since=DEVICES,
         default=-1,
     ),
-    Column("model_version", pa.int32(), "of the model that decided; 0: no model"),
-    Column("explored", FLAG, "whether the decision was a random exploration"),
-    Column("probability", FLOAT, "with which this choice was made"),
+    Column("model_version", pa.int32(), "of the model that decided; 0: no model", usual=0),
+    Column("explored", FLAG, "whether the decision was a random exploration", usual=False),
+    Column("probability", FLOAT, "with which this choice was made", usual=1.0),
     Column(
         "expected_time",
         FLOAT,
@@ -139,7 +146,7 @@ RESULT = (
     Column("gpu_start", FLOAT, "when the accelerator's part started, simulated seconds"),
     Column("cpu_start", FLOAT, "when the CPU part started, simulated seconds"),
     Column("finish", FLOAT, "when the task finished, simulated seconds"),
-    Column("status", TEXT, "ok or failed", low_cardinality=True),
+    Column("status", TEXT, "ok or failed", low_cardinality=True, usual="ok"),
     Column(
         "transfer_time",
         FLOAT,

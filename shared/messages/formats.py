@@ -14,9 +14,10 @@ from pydantic import AfterValidator, ValidationError
 
 Kind = Literal["batch", "run", "event", "model"]
 
-# batch 2: decisions name a device and a CPU; 3: and the order in which tasks are served.
+# batch 2: decisions name a device and a CPU; 3: and the order in which tasks are served; 4: columns
+# with the usual value in all rows are left out.
 # run 2: clusters of any devices, noise, measured times; 3: learning in lockstep; 4: real runs.
-FORMATS: dict[Kind, int] = {"batch": 3, "run": 4, "event": 1, "model": 1}
+FORMATS: dict[Kind, int] = {"batch": 4, "run": 4, "event": 1, "model": 1}
 LOCKSTEP = 3  # of a run
 
 

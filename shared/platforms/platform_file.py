@@ -28,7 +28,7 @@ from shared.platforms.yaml_lines import YamlLines
 MACHINE_PHYSICS = (
     "noise", "memory_mb_per_size", "size_unit", "size_exponent", "intensity_offset",
     "speedup_slope", "bandwidth_mb_s", "gpu_watts", "cpu_watts", "gpu_dollars_per_s",
-    "cpu_dollars_per_s", "dollars_per_kwh",
+    "cpu_dollars_per_s", "dollars_per_kwh", "decision_s",
 )  # fmt: skip
 
 

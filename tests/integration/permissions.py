@@ -65,7 +65,7 @@ SUBSCRIBE = {
     "execution.>": {"admin"},
     "events.*": {"gateway", "admin"},
     "rejected.*": {"admin"},
-    "$KV.runs.*": {"scheduler", "executor", "admin"},
+    "$KV.runs.*": EVERYBODY,
     "arena.rollcall": EVERYBODY,
     "arena.rollback": {"trainer", "admin"},
     "arena.suspend": {"generator", "admin"},

@@ -52,6 +52,17 @@ def envelope_after(simulation: Simulation, batch: int) -> Envelope:
     return Envelope("results", "run", batch, 0.0, "greedy", state)
 
 
+def test_a_task_waits_until_its_scheduler_has_decided() -> None:
+    spec = RunSpec.parse({"cluster": {"cpus": 1, "gpus": 2}, "physics": {"decision_s": 0.1}})
+    rows, _ = Simulation.new(spec).advance(BATCH)
+    assert values(rows, "gpu_start")[:2] == pytest.approx([0.1, 0.6])
+    # Everything is 0.1 s later, and the times of execution are the same.
+    assert values(rows, "finish") == pytest.approx([0.6, 1.35, 2.35, 18.35])
+    assert values(rows, "turnaround") == pytest.approx([0.6, 1.35, 2.1, 17.35])
+    assert values(rows, "time") == pytest.approx([0.5, 0.75, 1, 16])
+    assert values(rows, "wait")[0] == pytest.approx(0.1)
+
+
 def test_results_follow_from_the_decisions_by_hand() -> None:
     rows, _ = Simulation.new(SPEC).advance(BATCH)
     assert values(rows, "time") == pytest.approx([0.5, 0.75, 1, 16])

@@ -1,8 +1,7 @@
-"""Results of real runs as further measurements of a platform."""
+"""Results of real runs refine a measured platform."""
 
 from __future__ import annotations
 
-import statistics
 from pathlib import Path
 
 import pytest
@@ -26,22 +25,45 @@ def platform() -> PlatformFile:
     return parse(PLATFORM, "mine.yaml", Path())
 
 
-def test_results_count_like_measurements_of_the_nearest_size(
+def test_results_give_a_curve_its_level_and_its_spread(
     platform: PlatformFile, tmp_path: Path
 ) -> None:
-    # The curve is proportional to the size: ratios 2 and 3 at the first size, none at the second.
-    results = [RealResult("sort", "blas", 1, 2), RealResult("sort", "blas", 4, 12)]
+    # The curve is proportional to the size: all results take twice or four times as long.
+    results = [RealResult("sort", "blas", 1 + n, (2 + n % 2 * 2) * (1 + n)) for n in range(90)]
     imported, changed = refined(platform, results)
     imported.write(tmp_path / "mine.yaml")
     on_blas, on_cpu = load(tmp_path / "mine.yaml").times
-    # Four measurements with mean 1 and deviation 0.5 are, for instance, these.
-    all_six = [0.5, 0.5, 1.5, 1.5, 2, 3]
-    assert list(on_blas.seconds) == pytest.approx([statistics.mean(all_six), 100])
-    relative = statistics.pstdev(all_six) / statistics.mean(all_six)
-    assert list(on_blas.deviations) == pytest.approx([relative, 0.1], rel=1e-3)
-    assert on_blas.counts == (6, 8)
+    assert list(on_blas.seconds) == pytest.approx([3, 300])
+    # Ratios 2/3 and 4/3 of the mean.
+    assert list(on_blas.deviations) == pytest.approx([1 / 3, 1 / 3], rel=1e-3)
+    assert on_blas.counts == (94, 98)
     assert on_cpu == platform.times[1]
-    assert changed == [{"kind": "sort", "type": "blas", "results": 2, "ratio": 2.5}]
+    assert changed == [{"kind": "sort", "type": "blas", "results": 90, "ratio": 3}]
+
+
+def test_a_curve_with_few_results_is_drawn_towards_the_others_of_its_device() -> None:
+    other = "  - {kind: fft, type: blas, sizes: [1], seconds: [1]}\n"
+    platform = parse(PLATFORM + other, "mine.yaml", Path())
+    # Ninety-nine results are as expected, and one takes twelve times as long.
+    results = [RealResult("sort", "blas", 1, 1)] * 99 + [RealResult("fft", "blas", 1, 12)]
+    imported, _ = refined(platform, results)
+    level = {curve.kind: curve.seconds[0] for curve in imported.curves if curve.type == "blas"}
+    mean = (99 + 12) / 100
+    assert level["fft"] == pytest.approx((10 * mean + 12) / 11, rel=1e-3)
+    assert level["sort"] == pytest.approx((10 * mean + 99) / 109, rel=1e-3)
+
+
+def test_the_time_to_decide_is_that_of_tasks_that_found_an_idle_device(
+    platform: PlatformFile, tmp_path: Path
+) -> None:
+    results = [
+        RealResult("sort", "blas", 1, 1, delay=0.006),
+        RealResult("sort", "blas", 1, 1, delay=0.01),
+        RealResult("sort", "blas", 1, 1),
+    ]
+    imported, _ = refined(platform, results)
+    imported.write(tmp_path / "mine.yaml")
+    assert load(tmp_path / "mine.yaml").physics.decision_s == pytest.approx(0.008)
 
 
 def test_results_of_another_platform_are_refused(platform: PlatformFile) -> None:

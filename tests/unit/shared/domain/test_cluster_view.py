@@ -215,7 +215,9 @@ def test_the_copy_and_the_simulator_come_to_the_same_cluster(data: st.DataObject
     drawn = data.draw(machines())
     spec = spec_of(drawn)
     noise = data.draw(st.sampled_from([0.0, 0.4]))
-    spec = spec.model_copy(update={"physics": spec.physics.model_copy(update={"noise": noise})})
+    deciding = data.draw(st.sampled_from([0.0, 0.3]))
+    physics = spec.physics.model_copy(update={"noise": noise, "decision_s": deciding})
+    spec = spec.model_copy(update={"physics": physics})
     tasks = tasks_of(data.draw(jobs(drawn)))
     devices = data.draw(
         st.lists(st.integers(0, len(spec.platform) - 1), min_size=len(tasks), max_size=len(tasks))
@@ -228,7 +230,8 @@ def test_the_copy_and_the_simulator_come_to_the_same_cluster(data: st.DataObject
     device, cpu = spec.platform.complete(tasks.task_id, *columns)
     real = price(tasks, decided.gpu_fraction, spec, device, cpu)
     cluster = Cluster.idle(len(spec.platform))
-    virtual.run(cluster, tasks, device, cpu, real, spec.physics.split, spec.platform)
+    decided_at = tasks.delayed(deciding)
+    virtual.run(cluster, decided_at, device, cpu, real, spec.physics.split, spec.platform)
     assert cluster.to_json() == run.cluster.to_json()
 
     followed = Cluster.idle(len(spec.platform))

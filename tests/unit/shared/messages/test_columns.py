@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from shared.domain.spec import RunSpec
+from shared.domain.workload import Cursor, generate
 from shared.errors import Unreadable
+from shared.messages import batches
 from shared.messages.batches import select_columns
 from shared.messages.columns import FLOAT, INT, TEXT, Column
+from shared.messages.envelope import Envelope
 from shared.store.schema import Table, derive_migrations
+
+SPEC = RunSpec.parse({"seed": 1})
+ENVELOPE = Envelope("tasks", "run-1", 0, 1.0)
 
 ID = Column("id", INT, "number of the row")
 NEW = Column("colour", TEXT, "it's new", low_cardinality=True, since=3, default="red")
@@ -47,3 +57,22 @@ def test_each_schema_version_adds_its_columns() -> None:
 def test_a_nullable_number_is_nullable_in_clickhouse() -> None:
     table = Table("things", (Column("score", FLOAT, nullable=True),), order_by="tuple()")
     assert "score Nullable(Float64)" in table.create_statement()
+
+
+def test_a_column_with_its_usual_value_in_all_rows_is_not_sent() -> None:
+    tasks, _ = generate(SPEC, Cursor(), 3)
+    rows = batches.task_rows(tasks)
+    body = batches.encode(ENVELOPE, rows)
+    sent = pa.ipc.open_stream(body).schema.names
+    assert set(sent) == {
+        *("task_id", "size", "compute_intensity", "memory_required", "arrival_time", "last_child")
+    }
+    assert batches.decode(body, ENVELOPE.subject).rows.equals(rows)
+
+
+def test_a_column_with_one_other_value_is_sent() -> None:
+    tasks, _ = generate(SPEC, Cursor(), 3)
+    rows = batches.task_rows(replace(tasks, kind=("", "", "fft"), width=np.array([1, 2, 1])))
+    body = batches.encode(ENVELOPE, rows)
+    assert {"kind", "width"} <= set(pa.ipc.open_stream(body).schema.names)
+    assert batches.decode(body, ENVELOPE.subject).rows.equals(rows)
