@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="services are fo
 
 WAITS = """
 import os, signal, sys, threading
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 print(os.environ["GREETING"], len(threading.enumerate()), "shared.bus.service" in sys.modules)
 sys.stdout.flush()
 signal.sigwait({signal.SIGTERM})
