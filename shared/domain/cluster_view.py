@@ -168,7 +168,7 @@ class ClusterView:
         if probability is not None or scores is not None:
             self._remember_choice(row, probability, explored, scores)
         if self._accelerator[device]:
-            share = 1.0 if share is None else float(share)
+            share = 1.0 if share is None else self._checked_share(share, cpu)
             self._share[row], self._device[row], self._cpu[row] = share, device, cpu
         else:
             share, self._cpu[row] = 1.0, device
@@ -180,6 +180,13 @@ class ClusterView:
         else:
             self._place_by_physics()
         self._placed = True
+
+    def _checked_share(self, share: float, cpu: int) -> float:
+        if not 0 <= share <= 1:
+            raise WrongPlacement(f"share {share}: from 0 to 1")
+        if cpu != NOWHERE and (not 0 <= cpu < len(self._type) or self._accelerator[cpu]):
+            raise WrongPlacement(f"cpu {cpu}: not the number of a CPU of the cluster")
+        return float(share)
 
     def _remember_choice(
         self, row: int, probability: float | None, explored: bool, scores: Floats | None

@@ -58,7 +58,9 @@ PART_END = {kind: f"if({kind}_time > 0, {kind}_start + {kind}_time, -inf)" for k
 # batch to batch.
 INDEXES = {
     "scheduler_results": {
-        f"{kind}_part": f"{PART_BEGIN[kind]}, {PART_END[kind]}" for kind in PART_BEGIN
+        # Of version 1, and no longer used: dropping an index is a mutation, too.
+        **{f"{kind}_span": f"{kind}_start, finish" for kind in PART_BEGIN},
+        **{f"{kind}_part": f"{PART_BEGIN[kind]}, {PART_END[kind]}" for kind in PART_BEGIN},
     },
     "standings": {"moments": "clock, makespan"},
 }

@@ -114,7 +114,7 @@ async def test_a_policy_sees_what_really_finished(arena: Arena) -> None:
     # By the platform every task would end before the next arrives, 25 ms later, and all 20 would be
     # best on the accelerator.
     assert on_accelerator[0] == 0
-    assert len(on_accelerator) <= 12
+    assert len(on_accelerator) <= 16
 
 
 async def test_a_paused_run_finishes_what_it_has_begun_and_goes_on_later(arena: Arena) -> None:
@@ -128,13 +128,13 @@ async def test_a_paused_run_finishes_what_it_has_begun_and_goes_on_later(arena: 
     done = len(fast.works) + len(cpu.works)
     assert done < 30
     clock = (await last_state(arena, run, "greedy"))["execution"]["clock"]
-    await asyncio.sleep(0.5)  # that passes while the run is paused
+    await asyncio.sleep(3)  # that passes while the run is paused
     await arena.runs.move(run.run, RunState.RUNNING)
     await arena.completed(run)
     rows = results(arena, run, "greedy")
     assert [row["attempt"] for row in rows] == [1] * 30
     after = [row for row in rows if row["finish"] > clock]
-    assert min(row["turnaround"] for row in after) < 0.5
+    assert min(row["turnaround"] for row in after) < 3
 
 
 async def last_state(arena: Arena, run: RunRecord, scheduler: str) -> dict[str, Any]:

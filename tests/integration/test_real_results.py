@@ -52,10 +52,10 @@ def store(clickhouse: clickhouse_server.Server) -> Iterator[Store]:
     # Task 0 on the accelerator, task 1 on the CPU, task 2 on both.
     store.command(
         "INSERT INTO scheduler_results (run, scheduler, task_id, device, cpu, gpu_time, cpu_time, "
-        "time, transfer_time, turnaround, finish, status, attempt) VALUES "
-        "('r', 'eft', 0, 0, 1, 0.5, 0, 0.5, 0.25, 1, 6, 'ok', 1), "
-        "('r', 'eft', 1, 0, 1, 0, 2, 2, 0, 3, 9, 'ok', 1), "
-        "('r', 'eft', 2, 0, 1, 1, 1, 2, 0.25, 5, 12, 'ok', 1)"
+        "time, transfer_time, turnaround, gpu_start, cpu_start, finish, status, attempt) VALUES "
+        "('r', 'eft', 0, 0, 1, 0.5, 0, 0.5, 0.25, 1, 5.5, 5, 6, 'ok', 1), "
+        "('r', 'eft', 1, 0, 1, 0, 2, 2, 0, 3, 6, 7, 9, 'ok', 1), "
+        "('r', 'eft', 2, 0, 1, 1, 1, 2, 0.25, 5, 7, 11, 12, 'ok', 1)"
     )
     store.command("INSERT INTO runs (run, spec) VALUES ('r', {spec:String})",
                   {"spec": json.dumps(SPEC.model_dump(mode="json"))})  # fmt: skip
@@ -89,8 +89,8 @@ def test_a_run_with_missing_or_failed_results_is_refused(store: Store) -> None:
 
 def test_real_results_are_measurements_without_their_transfer(store: Store) -> None:
     assert sorted(results_of_run(store, "r"), key=lambda each: each.size) == [
-        RealResult("sort", "blas", 1, 0.25),
-        RealResult("sort", "cpu", 2, 2),
+        RealResult("sort", "blas", 1, 0.25, delay=0.5),
+        RealResult("sort", "cpu", 2, 2, delay=1),
     ]
     with pytest.raises(SpecError, match="no run other"):
         results_of_run(store, "other")

@@ -127,12 +127,6 @@ async def test_the_body_is_made_readable(arena: Arena, http: httpx.AsyncClient) 
         "compute_intensity": 0.5,
         "memory_required": 1.0,
         "arrival_time": 0.0,
-        "dependencies": [],
-        "kind": "",
-        "divisible": True,
-        "width": 1,
-        "home": -1,
-        "last_child": -1,
     }
     assert json.loads(batch["envelope"])["batch"] == 4
     assert details["json"]["text"] == '{"a": [1, 2]}'

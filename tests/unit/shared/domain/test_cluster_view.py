@@ -408,6 +408,10 @@ def test_every_task_has_to_be_placed_once_on_a_device() -> None:
         Run(spec).serve(tasks, place_twice)
     with pytest.raises(WrongPlacement, match="device 5"):
         Run(spec).serve(tasks, lambda view, row: view.place(5))
+    with pytest.raises(WrongPlacement, match=r"share 1\.7: from 0 to 1"):
+        Run(spec).serve(tasks, lambda view, row: view.place(0, share=1.7))
+    with pytest.raises(WrongPlacement, match="cpu 1: not the number of a CPU"):
+        Run(spec).serve(tasks, lambda view, row: view.place(0, share=0.5, cpu=1))
     view = ClusterView(Cluster.idle(5), Observation(Cluster.idle(5)), tasks, spec)
     with pytest.raises(WrongPlacement, match="not complete"):
         view.decisions()
