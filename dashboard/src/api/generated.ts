@@ -1342,6 +1342,11 @@ export interface components {
             cpu_dollars_per_s: number;
             /** @default 30 */
             cpu_watts: number;
+            /**
+             * @description seconds from a task's arrival until its scheduler has decided
+             * @default 0
+             */
+            decision_s: number;
             /** @default 0.15 */
             dollars_per_kwh: number;
             /** @default 0.0001 */
@@ -2061,6 +2066,7 @@ export interface components {
              *       "cost_model": "cloud",
              *       "cpu_dollars_per_s": 0.00002,
              *       "cpu_watts": 30,
+             *       "decision_s": 0,
              *       "dollars_per_kwh": 0.15,
              *       "gpu_dollars_per_s": 0.0001,
              *       "gpu_watts": 50,
