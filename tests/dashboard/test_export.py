@@ -87,6 +87,10 @@ def test_the_figures_are_those_of_the_store(viewer: Viewer, arena: ArenaProcess,
         "ORDER BY turnaround"
     )
     assert len(rows) == len(stored) == len(ALL_SCHEDULERS)
+    # A badge behind a name is a word of its own.
+    assert {"Oracle reference", "Clairvoyant reference"} <= {
+        cell for row in rows for cell in row.values()
+    }
     for row, expected in zip(rows, stored, strict=True):  # sorted as on the screen
         assert float(row["Avg turnaround"]) == pytest.approx(expected["turnaround"], rel=5e-6)
         assert float(row["Total execution"]) == pytest.approx(expected["total"], rel=5e-6)

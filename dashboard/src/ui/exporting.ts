@@ -115,7 +115,13 @@ function rowsOf({ tHead, tFoot, tBodies }: HTMLTableElement): HTMLTableRowElemen
 }
 
 function csvLine(cells: HTMLElement[]): string {
-  return cells.map((cell) => csvCell(cell.dataset.value ?? cell.textContent?.trim() ?? "")).join(",");
+  return cells.map((cell) => csvCell(cell.dataset.value ?? textOf(cell))).join(",");
+}
+
+/** With a space where elements meet: a badge behind a name is a word of its own. */
+function textOf(cell: Node): string {
+  if (cell.childNodes.length === 0) return cell.textContent?.trim() ?? "";
+  return [...cell.childNodes].map(textOf).filter(Boolean).join(" ");
 }
 
 /** An entry of a list: its texts and values, in their order. */
