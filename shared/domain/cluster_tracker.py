@@ -116,7 +116,8 @@ class ClusterTracker:
         row, ready, now = self._row, self.ready, self.now
         if expected != real and not self._watching:
             self._watch_ends()
-        if ready > now or device in self._assumed.gaps or device in self._real.gaps:
+        waits = ready > now or self._real_ready > now
+        if waits or device in self._assumed.gaps or device in self._real.gaps:
             ends = self._place(device, ready, self._real_ready, expected, real)
             self._expected_finish[row], self._real_finish[row] = ends
             return

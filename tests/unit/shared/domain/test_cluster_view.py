@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from shared.domain import cluster_view, observation
 from shared.domain import virtual_cluster as virtual
-from shared.domain.cluster_tracker import follow
+from shared.domain.cluster_tracker import ClusterTracker, follow
 from shared.domain.cluster_view import ClusterView, WrongPlacement
 from shared.domain.observation import Observation
 from shared.domain.physics import price
@@ -251,6 +251,18 @@ def test_the_copy_and_the_simulator_come_to_the_same_cluster(data: st.DataObject
     assert json.dumps([followed.to_json(), known.to_json()]) == run.state()
     if noise == 0:  # what is expected is what happens
         assert known.expected.to_json() == followed.to_json()
+
+
+def test_a_task_waits_for_a_parent_that_ends_later_than_expected() -> None:
+    spec = RunSpec.parse({"cluster": {"gpus": 2}})
+    tasks = plain([0, 1.5], [1000, 1000], parents=[[], [0]])
+    cluster = Cluster.idle(len(spec.platform))
+    tracker = ClusterTracker(cluster, Observation(cluster.copy()), tasks, spec)
+    tracker.arrive(0)
+    tracker.place_whole(0, expected=1.0, real=2.0)
+    tracker.arrive(1)
+    tracker.place_whole(1, expected=0.25, real=0.25)
+    assert cluster.free[:2] == [2.0, 2.25]
 
 
 def real_finish(spec: RunSpec, tasks: Tasks, device: Integers, factors: Floats) -> Floats:
