@@ -39,7 +39,6 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     # Before the environment changes: titles are written over it.
     setproctitle("deploy.local.fork_server")
-    die_with_parent()
     for module in PRELOADED:
         importlib.import_module(module)
     # The garbage collector writes to every object that it looks at, and so would copy its page.

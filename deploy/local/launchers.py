@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -35,19 +35,20 @@ class Launcher(Protocol):
 class Program:
     """Any program, with a process group of its own: Ctrl-C goes to the supervisor alone."""
 
-    def __init__(self, *command: str) -> None:
-        self.command = command
+    def __init__(self, *command: str, pass_fds: Sequence[int] = ()) -> None:
+        self._command, self._pass_fds = command, pass_fds
 
     async def launch(self, environment: Mapping[str, str], log_file: Path) -> Process:
         with log_file.open("ab") as output:
             return await asyncio.create_subprocess_exec(
-                *self.command,
+                *self._command,
                 env={**os.environ, **environment},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
                 preexec_fn=die_with_parent if sys.platform == "linux" else None,
+                pass_fds=self._pass_fds,
             )
 
 
@@ -115,19 +116,11 @@ class ForkServer:
 
     async def _start(self) -> None:
         ours, theirs = socket.socketpair()
-        with theirs, self._log_file.open("ab") as output:
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "deploy.local.fork_server",
-                str(theirs.fileno()),
-                env={**os.environ, **self._environment},
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-                pass_fds=[theirs.fileno()],
-            )
+        with theirs:
+            descriptor = theirs.fileno()
+            command = (sys.executable, "-m", "deploy.local.fork_server", str(descriptor))
+            program = Program(*command, pass_fds=[descriptor])
+            self._process = await program.launch(self._environment, self._log_file)
         reader, self._writer = await asyncio.open_connection(sock=ours)
         self._reading = asyncio.create_task(self._read(reader))
 

@@ -63,6 +63,6 @@ def _nvml(torch_device: str) -> Counter | None:
         number = int(torch_device.partition(":")[2] or 0)
         handle = pynvml.nvmlDeviceGetHandleByIndex(number)
         pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)
-    except Exception:  # no library, no driver, no permission, no such counter: all the same
+    except Exception:  # no library, driver, permission or counter: nothing is measured
         return None
     return lambda: float(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)) * 1e-3
