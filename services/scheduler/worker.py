@@ -123,7 +123,7 @@ class Worker(ABC):
     def count(self, decided: Batch, seconds: float) -> None:
         self._metrics.seconds.inc(seconds)
         self._metrics.decided.inc(decided.rows.num_rows)
-        self._metrics.version.set(decided.rows.column("model_version")[0].as_py())
+        self._metrics.version.set(batches.value(decided.rows, "model_version", 0))
 
 
 class TaskWorker(Worker):

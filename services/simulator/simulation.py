@@ -51,8 +51,7 @@ class Simulation(Checkpoint):
                 "gpu_start": schedule.gpu_start,
                 "cpu_start": schedule.cpu_start,
                 "finish": schedule.finish,
-                "status": np.where(priced.failed, "failed", "ok"),
-                **batches.simulated_columns(len(tasks)),
+                "status": np.where(priced.failed, "failed", "ok") if priced.failed.any() else None,
             },
         )
         standing, sketch = self.add_up(tasks, device, cpu, priced, schedule.finish)

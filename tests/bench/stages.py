@@ -32,7 +32,7 @@ from shared.messages.batches import Batch
 from shared.runtime.settings import Settings
 from shared.store.client import Store
 from tests.bench import report
-from tests.e2e.arena import RULES
+from tests.bench.throughput import SIX_RULES
 from tests.integration import clickhouse_server, nats_server
 from tests.integration.conftest import settings_for
 
@@ -129,7 +129,7 @@ def measure_work(spec: RunSpec) -> dict[str, Any]:
     return {
         "cpu_us_per_task": {
             "generate": cpu_us(emit),
-            "decide": {name: cpu_us(lambda name=name: decide(name)) for name in RULES},
+            "decide": {name: cpu_us(lambda name=name: decide(name)) for name in SIX_RULES},
             "simulate": cpu_us(simulate),
             "record": cpu_us(record),
         },

@@ -67,7 +67,7 @@ def read_results(body: bytes, subject: str) -> ResultBatch:
     """A message of results; raises Unreadable if it is none."""
     batch = batches.peek(body, subject)
     envelope, rows = batch.envelope, batch.rows
-    last = {name: rows.column(name)[-1].as_py() for name in LAST_ROW} if rows.num_rows else None
+    last = {name: batches.value(rows, name, -1) for name in LAST_ROW} if rows.num_rows else None
     return ResultBatch(envelope.scheduler, envelope.batch, standing_of(envelope), last)
 
 

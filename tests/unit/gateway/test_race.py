@@ -215,7 +215,9 @@ def test_the_last_row_of_a_message_is_read() -> None:
         "predicted": [[], []],
         "scores": [[], []],
         "status": ["ok", "failed"],
-        **messages.simulated_columns(2),
+        "reason": ["", ""],
+        "attempt": [-1, -1],
+        "energy_measured": [False, False],
     }
     columns = {name: values.get(name, [0.5, 0.25]) for name in messages.RESULTS.names}
     rows = messages.pa.RecordBatch.from_pydict(columns, schema=messages.RESULTS)
