@@ -132,7 +132,9 @@ class Settings(BaseSettings):
     executor_task_seconds: float = Field(default=600, gt=0, description="longest task of any run")
     executor_task_memory_mb: float = Field(default=8192, gt=0, description="largest task")
     executor_memory_mb: float = Field(
-        default=0, ge=0, description="of all devices together; 0: four fifths of the machine's"
+        default=0,
+        ge=0,
+        description="of all devices together; 0: four fifths of the machine's or container's",
     )
 
     # The trainer signs models with this key; workers verify with the public key. Without it,
