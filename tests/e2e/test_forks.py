@@ -53,9 +53,7 @@ def parent(shared_arena: ArenaProcess) -> str:
 
 # In the middle of a segment and of a batch; in segments whose versions have to be made again.
 @pytest.mark.parametrize("at", [250, pytest.param(37, marks=pytest.mark.long)])
-def test_an_unchanged_fork_is_its_parent(
-    shared_arena: ArenaProcess, parent: str, at: int
-) -> None:
+def test_an_unchanged_fork_is_its_parent(shared_arena: ArenaProcess, parent: str, at: int) -> None:
     run = fork(shared_arena, parent, at)
     shared_arena.complete(run)
     assert shared_arena.fingerprints(run) == shared_arena.fingerprints(parent)
