@@ -15,7 +15,7 @@ SPEC = {
     "cluster": {"devices": [{"type": "cpu"}, {"type": "gpu", "count": 2}]},
     "workload": {"arrival_rate": 30},
 }
-COUNTS, LIMIT = range(1, 17), 0.5
+COUNTS, LIMIT = range(1, 17), 2.5
 
 
 def test_the_search_finds_what_trying_all_finds(shared_arena: ArenaProcess, tmp_path: Path) -> None:
