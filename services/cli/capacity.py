@@ -111,7 +111,9 @@ def _print(search: CapacitySearch, answer: Answer, target: str, path: str, value
         for each in sorted(search.trials.values(), key=lambda each: each.value)
     ]
     headings = [*right(path, target.split()[0]), Heading("met"), Heading("run")]
-    caption = f"{len(rows)} of {values:,} values tried; assumed: the answer changes once in the range"
+    caption = (
+        f"{len(rows)} of {values:,} values tried; assumed: the answer changes once in the range"
+    )
     out.print(table(headings, rows, caption=caption))
     if answer.contradicting:
         err.print(

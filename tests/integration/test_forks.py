@@ -43,9 +43,7 @@ async def test_a_fork_of_submitted_tasks_gets_them_from_the_store(
     assert answer.status_code == 201, answer.text
     branch = answer.json()["run"]
     await state_of(http, branch, "completed")
-    assert arena.store.query(FINISHES, {"run": branch}) == arena.store.query(
-        FINISHES, {"run": run}
-    )
+    assert arena.store.query(FINISHES, {"run": branch}) == arena.store.query(FINISHES, {"run": run})
 
 
 async def test_a_workflow_is_not_divided(arena: Arena, http: httpx.AsyncClient) -> None:
