@@ -22,6 +22,7 @@ COMMANDS = {  # with their lines in `hybrid --help`
     "experiment": "Experiments: many runs, several seeds, one report with figures and intervals.",
     "trace": "Inspect, convert and replay recorded workloads.",
     "platform": "Platforms: import, list, show and check the machines that runs are simulated on.",
+    "capacity": "Find how much of something a target needs, such as GPUs for a p95 of 2 s.",
     "sql": "Query ClickHouse with read-only access.",
     "tail": "Print messages as they pass on the bus, until Ctrl-C.",
     "profile": "Measure this machine: matrix products, memory, the GPU if torch finds one.",

@@ -105,7 +105,7 @@ class Checkpoint:
             turnaround_p50=p50,
             turnaround_p95=p95,
             turnaround_p99=p99,
-            idle_energy=_idle_energy(busy, makespan, spec.platform),
+            idle_energy=idle_energy(busy, makespan, spec.platform),
         )
         return after, sketch
 
@@ -158,7 +158,7 @@ def _work(
     return added
 
 
-def _idle_energy(busy: list[float], makespan: float, platform: Platform) -> float:
+def idle_energy(busy: list[float], makespan: float, platform: Platform) -> float:
     watts = {each.name: each.idle_watts for each in platform.types}
     return sum(
         watts[meter.type] * max(meter.devices * makespan - worked, 0.0)

@@ -25,9 +25,12 @@ from services.cli.options import (
     Wait,
 )
 from services.cli.output import ago, coloured, err, fail, out, print_json, race_table
+from services.cli.runs import forking
 from services.cli.tables import table
 
 app = typer.Typer(no_args_is_help=True)
+app.command()(forking.fork)
+app.command()(forking.compare)
 
 
 @app.command()

@@ -20,6 +20,7 @@ from services.gateway.tasks.choices import choices
 from services.gateway.tasks.csv_body import CSV, read_csv
 from services.gateway.tasks.detail import detail_of
 from services.gateway.tasks.device_names import device_names
+from services.gateway.tasks.forked_tasks import ForkedTasks
 from services.gateway.tasks.ledger import ledger_csv
 from services.gateway.tasks.schemas import (
     Accepted,
@@ -66,6 +67,7 @@ BULK_ERRORS: dict[int | str, dict[str, Any]] = {
 
 def make_router(service: Service, store: Store, control: RunControl, access: Access) -> APIRouter:
     submission, bulk = TaskSubmission(service.bus, store, control), BulkSubmission(service)
+    service.background.append(ForkedTasks(service, store, bulk).follow_runs)
     router = APIRouter(tags=["tasks"])
     guarded = APIRouter(tags=["tasks"], dependencies=[Depends(access.check)])
 
