@@ -1,0 +1,1 @@
+"""An arena in a notebook."""
