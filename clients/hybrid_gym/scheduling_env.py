@@ -35,8 +35,8 @@ class SchedulingEnv(gymnasium.Env[Numbers, np.int64]):
     sum of the task's turnaround, energy and cost, negative and in mean task times. An episode has
     `tasks` tasks, and is truncated after the last, which is then observed with the queues after it.
 
-    The episode after `reset(seed=s)` is the run with seed s; later ones draw their seeds. `info` has
-    it as `run_seed`, and after a step what became of the task.
+    The episode after `reset(seed=s)` is the run with seed s; later ones draw their seeds. `info`
+    has it as `run_seed`, and after a step what became of the task.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  as gymnasium declares it

@@ -15,7 +15,7 @@ class PolicyRefused(Exception):
 
 
 def installed_policies() -> tuple[list[str], list[str]]:
-    """The names of those that installed packages offer, and why others are left out: somebody else's
+    """The names of those that installed packages offer, and why others are left out: another's
     package must not keep the arena from starting."""
     usable, problems = [], []
     for name in sorted(entry_points(POLICY_GROUP)):

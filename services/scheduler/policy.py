@@ -1,8 +1,8 @@
 """The two contracts of scheduling policies, and how a policy is loaded.
 
 To add a scheduler, subclass `Policy` or `ClusterPolicy` in a file of your own, give it a name and
-`decide`, and deploy a worker with `HYBRID_POLICY` set to that file. A package can offer its policies
-as entry points of the group `hybrid.policies`; where it is installed, their names are enough.
+`decide`, and deploy a worker with `HYBRID_POLICY` set to that file. A package can offer its
+policies as entry points of the group `hybrid.policies`; where it is installed, names are enough.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Many virtual clusters at once, each with a run of its own or another copy of one: the t-th task of
-all of them is placed in one step.
+"""Many virtual clusters at once, each with a run of its own or a copy of one: the t-th task of all
+of them is placed in one step.
 
 Bit for bit what `virtual_cluster` and a scheduler's `ClusterView` compute, for runs in which every
 task starts behind what its device was given and takes as long as expected; `check_parallel` says
