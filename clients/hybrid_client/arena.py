@@ -35,6 +35,16 @@ class Arena:
         secret = os.environ.get("HYBRID_GATEWAY_TOKEN", "") if token is None else token
         self.gateway = GatewayClient(address, secret, authority)
 
+    def close(self) -> None:
+        """Close the connection; a notebook need not."""
+        self.gateway.close()
+
+    def __enter__(self) -> Arena:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
     def __repr__(self) -> str:
         return f"Arena({self.gateway.url!r})"
 

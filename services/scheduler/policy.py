@@ -8,7 +8,7 @@ policies as entry points of the group `hybrid.policies`; where it is installed, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
@@ -148,7 +148,7 @@ def load(reference: str) -> AnyPolicy:
     elif not (location.endswith(".py") or "." in location or class_name):
         installed = entry_points(POLICY_GROUP)
         if location not in installed:
-            raise PolicyError(f"no policy {location!r}; known: {names}{_listed(installed)}")
+            raise PolicyError(f"no policy {location!r}; built in: {names}{_listed(installed)}")
         location, _, class_name = installed[location].partition(":")
     try:
         module = load_module(location)
@@ -157,8 +157,8 @@ def load(reference: str) -> AnyPolicy:
     return _create(_policy_class(module, class_name, reference), reference)
 
 
-def _listed(names: Iterable[str]) -> str:
-    return "".join(f", {name}" for name in sorted(names))
+def _listed(names: Collection[str]) -> str:
+    return f"; installed: {', '.join(sorted(names))}" if names else ""
 
 
 def load_again(reference: str, before: AnyPolicy) -> AnyPolicy:

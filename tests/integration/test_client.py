@@ -45,7 +45,8 @@ async def test_a_run_from_its_start_to_its_results(
         )
         assert own.to_dict() == {row["task_id"]: row["turnaround"] for row in stored}
 
-    await asyncio.to_thread(in_a_notebook)
+    with client:
+        await asyncio.to_thread(in_a_notebook)
     assert "150/150" in capsys.readouterr().err  # the progress bar
 
 
@@ -65,6 +66,10 @@ async def test_what_goes_wrong_is_said(arena: Arena, http: httpx.AsyncClient) ->
         assert endless.state == "paused"
         assert endless.stop().state == "stopped"
 
-    await asyncio.to_thread(in_a_notebook)
-    with pytest.raises(hybrid_client.Unavailable, match="no arena answers"):
-        await asyncio.to_thread(ClientArena("http://127.0.0.1:9").runs)
+    with client:
+        await asyncio.to_thread(in_a_notebook)
+    with (
+        ClientArena("http://127.0.0.1:9") as nobody,
+        pytest.raises(hybrid_client.Unavailable, match="no arena answers"),
+    ):
+        await asyncio.to_thread(nobody.runs)
