@@ -127,7 +127,7 @@ screenshots: setup dashboard browser ## Take pictures of every view with a real 
 	@$(BIN)/python -m tests.dashboard.screenshots $(ARGS)
 
 .PHONY: notebook
-notebook: setup ## Renew the analysis notebook's outputs from a run of 10,000 tasks
+notebook: setup ## Renew the outputs of the notebooks, of the analysis from a run of 10,000 tasks
 	@$(BIN)/python -m tests.e2e.notebook $(ARGS)
 
 .PHONY: format
