@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 from pyarrow import csv
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from shared.errors import ArenaError
 from shared.runtime.gateway_client import GatewayClient, retry_while_unavailable

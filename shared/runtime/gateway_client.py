@@ -108,9 +108,11 @@ class GatewayClient:
 
     def download(self, path: str, **parameters: Any) -> Iterator[bytes]:
         """A large answer, piece by piece."""
-        options = {"params": _without_none(parameters), "timeout": DOWNLOAD_SECONDS}
+        query = _without_none(parameters)
         try:
-            with self._client.stream("GET", path, **options) as response:
+            with self._client.stream(
+                "GET", path, params=query, timeout=DOWNLOAD_SECONDS
+            ) as response:
                 if not response.is_success:
                     response.read()
                     raise Refused(_reason(response), response.status_code, response.headers)
