@@ -61,6 +61,7 @@ class Recorder:
     ) -> list[Content]:
         """Store the messages and return their contents, without those that were rejected."""
         # A run that was deleted meanwhile must not be stored again.
+        began = time.time_ns()
         await self._service.runs.refresh()
         readable = []
         for message in messages:
@@ -73,7 +74,12 @@ class Recorder:
                 continue
             if content is not None:
                 readable.append((message, content))
-        return await self._store(readable, make_tables)
+        stored = await self._store(readable, make_tables)
+        if tracing := self._service.bus.tracing:
+            for content in stored:
+                if isinstance(content, Batch):
+                    tracing.stored(content.envelope, content.rows.num_rows, began)
+        return stored
 
     async def _store(
         self,

@@ -1,4 +1,4 @@
-"""Classes of a user's own file or package: policies and learners."""
+"""Classes of a user's own file or of an installed package: policies and learners."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar, cast
@@ -15,9 +16,17 @@ from shared.errors import ArenaError
 
 Base = TypeVar("Base")
 
+# Groups of entry points: what installed packages offer.
+POLICY_GROUP, LEARNER_GROUP = "hybrid.policies", "hybrid.learners"
+
 
 class PluginError(ArenaError):
     """A file or module cannot be loaded."""
+
+
+def entry_points(group: str) -> dict[str, str]:
+    """The `package.module:Class` of each name that an installed package offers."""
+    return {each.name: each.value for each in metadata.entry_points(group=group)}
 
 
 def load_module(location: str) -> ModuleType:
