@@ -1,7 +1,9 @@
 /** What stands in the way of the run on the screen: schedulers that fail, learners that are not ready. */
 import { useShallow } from "zustand/shallow";
+import { count } from "../format";
 import { useLive } from "../live";
 import { labelOf } from "../schedulers";
+import { useReplay } from "../trace/replay";
 import { SuspendedNotice } from "./SuspendedNotice";
 
 export function RunNotices() {
@@ -11,6 +13,7 @@ export function RunNotices() {
   return (
     <>
       <Pretraining />
+      <SendingTrace />
       {suspended.map((name) => (
         <SuspendedNotice key={name} name={name} link />
       ))}
@@ -46,5 +49,23 @@ function Pretraining() {
         <div className="h-full bg-accent transition-[width]" style={{ width: `${(100 * ready) / learners}%` }} />
       </div>
     </div>
+  );
+}
+
+function SendingTrace() {
+  const shown = useLive((live) => live.run);
+  const replay = useReplay((state) => state.replay);
+  if (!replay || replay.run !== shown) return null;
+  return (
+    <p
+      role="status"
+      data-testid="sending-trace"
+      className="mb-3.5 rounded-xl border border-accent/40 bg-accent/10 px-4 py-3 text-[0.8125rem]"
+    >
+      <strong className="font-semibold">
+        This page sends {replay.name}: {count(replay.sent)} of {count(replay.tasks)} tasks.
+      </strong>{" "}
+      Other views may be opened meanwhile; closing or reloading the page stops the run.
+    </p>
   );
 }
