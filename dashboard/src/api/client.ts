@@ -44,6 +44,10 @@ export function get<T>(url: string, signal?: AbortSignal): Promise<T> {
   return request("GET", url, undefined, signal && { signal });
 }
 
+export function getText(url: string, signal?: AbortSignal): Promise<string> {
+  return requestText("GET", url, undefined, signal && { signal });
+}
+
 /** With `keepalive` the request is sent even if the page is closed meanwhile. */
 export function post<T>(url: string, body?: unknown, options?: Pick<RequestInit, "signal" | "keepalive">): Promise<T> {
   return request("POST", url, body, options);
@@ -67,7 +71,11 @@ export function remove<T>(url: string): Promise<T> {
   return request("DELETE", url);
 }
 
-async function request<T>(method: string, url: string, body?: unknown, options: RequestInit = {}): Promise<T> {
+async function request<T>(method: string, url: string, body?: unknown, options?: RequestInit): Promise<T> {
+  return JSON.parse(await requestText(method, url, body, options)) as T;
+}
+
+async function requestText(method: string, url: string, body?: unknown, options: RequestInit = {}): Promise<string> {
   const headers: Record<string, string> = {};
   const token = readToken();
   if (token && method !== "GET") headers.Authorization = `Bearer ${token}`;
@@ -84,7 +92,7 @@ async function request<T>(method: string, url: string, body?: unknown, options: 
   }
   const text = await response.text();
   // /api/health answers 503 with the usual body when a service is missing.
-  if (response.ok || (response.status === 503 && url.startsWith("/api/health"))) return JSON.parse(text) as T;
+  if (response.ok || (response.status === 503 && url.startsWith("/api/health"))) return text;
   throw new ApiError(problemOf(response, text));
 }
 
