@@ -161,15 +161,6 @@ def _listed(names: Collection[str]) -> str:
     return f"; installed: {', '.join(sorted(names))}" if names else ""
 
 
-def load_again(reference: str, before: AnyPolicy) -> AnyPolicy:
-    """The policy of a file that may have changed. What a worker has set up must stay valid."""
-    policy = load(reference)
-    kinds = [(each.name, isinstance(each, Policy)) for each in (before, policy)]
-    if kinds[0] != kinds[1]:
-        raise PolicyError(f"{reference}: its name or its kind has changed: restart its worker")
-    return policy
-
-
 def _policy_class(module: ModuleType, class_name: str, reference: str) -> type[AnyPolicy]:
     """The class of that name, or the only policy that the module defines itself."""
     candidates: list[type[AnyPolicy]] = [

@@ -56,10 +56,10 @@ class TrainingLoop(ABC):
     def take_results_of(self, failed: TrainingLoop) -> None:
         """Of a loop that this one replaces: they are acknowledged, so not redelivered."""
 
-    def set_objective(self, spec: RunSpec, learner: type[Learner]) -> None:
+    def set_objective(self, spec: RunSpec) -> None:
         """Learn for another objective from the next model on, if it has changed."""
         if spec.objective != self._spec.objective:
-            self._spec, self._learner = spec, learner(spec)
+            self._spec, self._learner = spec, type(self._learner)(spec)
             self._objective_changed = True
 
     async def prepare(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -32,6 +33,15 @@ def entry_points(group: str) -> dict[str, str]:
 def load_module(location: str) -> ModuleType:
     """Of a file (`path/to/file.py`) or a package (`package.module`)."""
     return _load_file(Path(location)) if location.endswith(".py") else _import(location)
+
+
+def fingerprint(reference: str) -> bytes:
+    """Of the file that a reference names; empty for a package, or without a file."""
+    location = reference.partition(":")[0]
+    path = Path(location)
+    if not (location.endswith(".py") and path.is_file()):
+        return b""
+    return hashlib.sha256(path.read_bytes()).digest()
 
 
 def classes_in(

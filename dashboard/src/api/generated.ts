@@ -1665,7 +1665,7 @@ export interface components {
             pareto: boolean;
             /** @description among competitors: 1 is best, equal scores share one; none: a reference */
             rank: number | null;
-            /** @description the same as `tasks` */
+            /** @description tasks with a result of its own; the rest is over `tasks`, which all have */
             results: number;
             /** @description 1 is best in everything that counts; lower is better */
             score: number;
@@ -2243,7 +2243,7 @@ export interface components {
              * @default 0
              */
             makespan: number;
-            /** @description the same as `tasks` */
+            /** @description tasks with a result of its own; the rest is over `tasks`, which all have */
             results: number;
             /**
              * @description tasks with a result

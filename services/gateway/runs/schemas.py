@@ -50,7 +50,9 @@ class SchedulerStanding(Standing):
         default=None, description="makespan over the bound of the run; none while that is unknown"
     )
 
-    results: int = Field(description="the same as `tasks`")
+    results: int = Field(
+        description="tasks with a result of its own; the rest is over `tasks`, which all have"
+    )
     avg_time: float = Field(description="seconds")
     avg_wait: float = Field(description="seconds")
     avg_turnaround: float = Field(description="seconds")
@@ -64,11 +66,11 @@ class SchedulerStanding(Standing):
     failed_share: float = Field(description="share of the tasks that failed")
 
     @classmethod
-    def of(cls, standing: Standing, oracle: Standing | None) -> SchedulerStanding:
+    def of(cls, standing: Standing, oracle: Standing | None, results: int) -> SchedulerStanding:
         return cls(
             **dict(standing),
             vs_oracle=standing.time_over(oracle),
-            results=standing.tasks,
+            results=results,
             **per_task(standing),
         )
 

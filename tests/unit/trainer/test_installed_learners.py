@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from services.trainer.learner_registry import load_learners
+from services.trainer.learner_registry import LearnerRegistry
 from shared.domain.schedulers import LEARNERS
 
 MODULE = """
@@ -38,7 +38,7 @@ def test_an_installed_learner_is_found_by_its_entry_point(
 ) -> None:
     install(tmp_path, "with_a_learner", "thrifty")
     monkeypatch.syspath_prepend(tmp_path)
-    assert load_learners("")["thrifty"].__module__ == "with_a_learner"
+    assert LearnerRegistry("").learners["thrifty"].__module__ == "with_a_learner"
 
 
 def test_one_that_cannot_be_loaded_or_would_replace_a_built_in_one_is_left_out(
@@ -48,6 +48,6 @@ def test_one_that_cannot_be_loaded_or_would_replace_a_built_in_one_is_left_out(
     install(tmp_path, "cannot_be_imported", "absent")
     (tmp_path / "cannot_be_imported.py").write_text("import nothing_of_this_name")
     monkeypatch.syspath_prepend(tmp_path)
-    learners = load_learners("network.onnx")
+    learners = LearnerRegistry("network.onnx").learners
     assert set(learners) == set(LEARNERS)
     assert learners["bandit"].__module__ == "services.trainer.learners.bandit"
