@@ -61,7 +61,7 @@ class Answer:
     platform: str
     objective: dict[str, float]
     load: float | None
-    unit: str  # seed, or stretch of the trace
+    unit: str  # of comparison: seed, or stretch
     tasks: int
     tasks_a_month: float
     verdict: Verdict | None
@@ -77,6 +77,10 @@ class Answer:
     seconds_per_run: float
     ended_by: str
 
+    @property
+    def units(self) -> str:
+        return "seeds" if self.unit == "seed" else "stretches of the trace"
+
 
 def make_answer(jobs: Jobs, measured: Measured, platform: str, seen: list[str]) -> Answer:
     """`seen`: what was noticed about the files, such as skipped lines."""
@@ -89,7 +93,7 @@ def make_answer(jobs: Jobs, measured: Measured, platform: str, seen: list[str]) 
         platform=platform,
         objective=spec.objective.model_dump(),
         load=jobs.load,
-        unit="seed" if samples.by_unit else "stretch of the trace",
+        unit="seed" if samples.by_unit else "stretch",
         tasks=jobs.tasks,
         tasks_a_month=per_month,
         verdict=verdict,
@@ -197,8 +201,8 @@ def undecided_note(answer: Answer) -> str:
     verdict = answer.verdict
     if verdict is None:
         return (
-            f"One run takes about {answer.seconds_per_run:.0f} s and at least two "
-            f"{answer.unit}s are needed: give a larger --budget, or fewer --tasks."
+            f"One run takes about {answer.seconds_per_run:.0f} s and at least two {answer.units} "
+            "are needed: give a larger --budget, or fewer --tasks."
         )
     needed = [verdict.of(name).units_needed for name in verdict.named("unknown")]
     if not all(needed):

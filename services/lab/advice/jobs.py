@@ -76,7 +76,7 @@ class GeneratedJobs:
     def __init__(self, fields: dict[str, Any], tasks: int, load: float | None) -> None:
         self.tasks = tasks
         self._fields = merged(merged(REPEATABLE, fields), {"tasks": tasks})
-        spec = RunSpec.parse(self._fields)
+        spec = RunSpec.parse(self._fields).without_noise
         self._load = spec.workload.arrival_rate / at_load(spec, 1.0).workload.arrival_rate
         if load is not None:
             self._load = load
@@ -97,7 +97,9 @@ class GeneratedJobs:
     def spec(self, case: Case, seed: int, schedulers: tuple[str, ...]) -> RunSpec:
         own = {"seed": seed, "schedulers": list(schedulers), "name": f"advice {case.label}".strip()}
         spec = RunSpec.parse(merged(self._fields, case.fields() | own))
-        return at_load(spec, self._load * case.load_factor)
+        # By expected times: noise must not change when jobs arrive.
+        loaded = at_load(spec.without_noise, self._load * case.load_factor)
+        return spec.model_copy(update={"workload": loaded.workload})
 
     def send(
         self, gateway: GatewayClient, run: str, case: Case, watch: Callable[[int], None]

@@ -7,7 +7,7 @@ from pathlib import Path
 from services.lab.advice.answer import Answer, Changed, headline, numbers, undecided_note
 from services.lab.advice.verdict import Compared
 from services.lab.reports.document import Block, Document, Section, Table, Text
-from services.lab.reports.formatting import counted, listed, number, with_interval
+from services.lab.reports.formatting import counted, listed, number, plus_minus, with_interval
 from services.lab.reports.report import write_document
 from services.lab.reports.statistics import Estimate
 
@@ -15,10 +15,10 @@ WORDS = {
     "best": "best",
     "worse": "worse",
     "equal": "as good",
-    "unknown": "cannot be told apart",
+    "unknown": "unclear",
 }
 # Rows of the table of alternatives: those far behind are only named.
-MOST_ROWS = 8
+MOST_ROWS = 6
 
 
 def write_page(answer: Answer, folder: Path, command: str) -> list[Path]:
@@ -114,21 +114,21 @@ def _alternatives(answer: Answer) -> list[Block]:
         loss = losses.get(each.scheduler)
         rows.append(
             [
-                each.scheduler + (" (recommended)" if loss is None else ""),
+                each.scheduler + (f" ({_mark(answer)})" if loss is None else ""),
                 WORDS[each.standing],
                 "1" if each.ratio is None else with_interval(each.ratio),
-                _duration(loss.wait_s) if loss else f"waits {_duration(answer.wait_s)}",
-                with_interval(loss.wait_hours_a_month) if loss else "",
-                with_interval(loss.kwh_a_month) if loss else "",
-                with_interval(loss.dollars_a_month) if loss else "",
+                _duration(loss.wait_s) if loss else f"(waits {_duration(answer.wait_s)})",
+                plus_minus(loss.wait_hours_a_month) if loss else "",
+                plus_minus(loss.kwh_a_month) if loss else "",
+                plus_minus(loss.dollars_a_month) if loss else "",
             ]
         )
     headers = [
         "Scheduler", "Beside the best", "Objective / best", "Wait per job, more",
-        "Hours of waiting a month, more", "kWh a month, more", "$ a month, more",
+        "Hours waited a month, more", "kWh a month, more", "$ a month, more",
     ]  # fmt: skip
     note = (
-        f"With 95 % intervals over {counted(verdict.units, answer.unit)}; a month has "
+        f"With 95 % intervals over {verdict.units} {answer.units}; a month has "
         f"{number(answer.tasks_a_month)} jobs at this rate."
     )
     rest = verdict.compared[MOST_ROWS:]
@@ -138,6 +138,11 @@ def _alternatives(answer: Answer) -> list[Block]:
             f" Further behind: {listed(f'{name} ({ratio} ×)' for name, ratio in ratios.items())}."
         )
     return [Table(headers, rows, text_columns=(0, 1)), Text(note)]
+
+
+def _mark(answer: Answer) -> str:
+    decided = answer.verdict is not None and answer.verdict.decided
+    return "recommended" if decided else "least mean"
 
 
 def _changes(answer: Answer) -> list[Block]:
@@ -164,7 +169,7 @@ def _effect(each: Changed) -> str:
 def _foundations(answer: Answer, command: str) -> list[Block]:
     units = (
         "every seed gives other jobs of the same kind"
-        if answer.unit == "seed"
+        if answer.units == "seeds"
         else "the trace's results in consecutive stretches of equally many jobs; further replays "
         "draw other noise and other starts of learners"
     )
