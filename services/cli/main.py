@@ -20,6 +20,8 @@ COMMANDS = {  # with their lines in `hybrid --help`
     "model": "List, inspect, export and roll back models.",
     "rejected": "Dead letters: messages that a service could not read, kept with the reason.",
     "experiment": "Experiments: many runs, several seeds, one report with figures and intervals.",
+    "advise": "Say which scheduler to use for these machines and jobs, by how much, and why.",
+    "adversary": "Search workloads and platforms on which a scheduler loses most to another.",
     "trace": "Inspect, convert and replay recorded workloads.",
     "platform": "Platforms: import, list, show and check the machines that runs are simulated on.",
     "capacity": "Find how much of something a target needs, such as GPUs for a p95 of 2 s.",
