@@ -11,14 +11,14 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from services.scheduler.cluster_worker import ClusterCopy, place
 from services.scheduler.learned_policy import LearnedClusterPolicy
 from services.scheduler.policy import AnyPolicy, Policy, check, load, visible_spec
 from services.scheduler.worker import decide, with_decisions
 from services.simulator.simulation import Simulation
-from services.trainer.learner_registry import load_learners
+from services.trainer.learner_registry import LearnerRegistry
 from services.trainer.pretraining import pretraining_tasks
 from shared.domain.lockstep import deciding_version
 from shared.domain.spec import RunSpec
@@ -57,7 +57,7 @@ def _decided(batch: Batch, tasks: Tasks, policy: AnyPolicy, spec: RunSpec) -> Ba
         prepared = policy.prepare(tasks, visible)
     if isinstance(prepared, Decisions):
         checked = check(replace(prepared, model_version=version), tasks, spec, policy.name)
-        return with_decisions(batch, tasks, checked, policy, spec)
+        return with_decisions(batch, tasks, checked, policy.name, spec)
     return place(batch, policy, ClusterCopy.new(spec), spec, prepared, version)[0]
 
 
@@ -79,4 +79,4 @@ def _policy(name: str) -> AnyPolicy:
 
 @cache
 def _learners() -> dict[str, Any]:
-    return dict(load_learners(""))
+    return dict(LearnerRegistry("").learners)
