@@ -52,7 +52,6 @@ class WallClockTraining(TrainingLoop):
             self._run,
             self._teacher,
             self._learner.window,
-            first=self._first_task,
         )
         if stored is not None:
             self._window.add(stored)

@@ -19,7 +19,6 @@ VIEWS: dict[str, dict[str, Any]] = {
     "task": {"task": 5},
     "compare": {},
     "new": {},
-    "guide": {"page": "schedulers.md"},
 }
 
 

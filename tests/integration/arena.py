@@ -181,9 +181,8 @@ class Arena:
             sequence = message.seq + 1
 
     async def batches(self, stream: str, subject: str) -> list[Batch]:
-        """The messages of a subject, with all columns."""
         return [
-            complete(batches.decode(message.data, message.subject))
+            batches.decode(message.data, message.subject)
             for message in await self.messages(stream, subject)
         ]
 
@@ -253,7 +252,3 @@ def policy_file(folder: Path, name: str, body: str) -> str:
         f"    def decide(self, tasks, spec):\n        {body}\n"
     )
     return str(path)
-
-
-def complete(batch: Batch) -> Batch:
-    return Batch(batch.envelope, batches.complete(batch.rows, batch.envelope.kind))

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "react";
 import { useStore } from "zustand";
 import { createStore } from "zustand/vanilla";
 import { Button } from "../ui/Button";
-import { Link } from "../ui/Link";
+import { GUIDE } from "./Help";
 
 const KEY = "hybrid.tour";
 
@@ -69,9 +69,9 @@ export function Tour() {
         <Button variant="ghost" onClick={close}>
           Skip
         </Button>
-        <Link view="guide" className="text-xs text-accent underline" onClick={close}>
+        <a className="text-xs text-accent underline" href={GUIDE} target="_blank" rel="noreferrer">
           The guide
-        </Link>
+        </a>
         <Button className="ml-auto" variant="primary" autoFocus onClick={() => (last ? close() : setStep(step + 1))}>
           {last ? "Start" : "Next"}
         </Button>

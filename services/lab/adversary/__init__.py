@@ -1,1 +1,0 @@
-"""The adversary: searches instances on which one scheduler loses most to another."""

@@ -1,1 +1,0 @@
-"""Advice: which scheduler to use for these machines and these jobs, and why to believe it."""
