@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from services.scheduler.cluster_worker import ClusterCopy, place
 from services.scheduler.learned_policy import LearnedClusterPolicy
