@@ -16,14 +16,14 @@ help: ## List the targets
 .PHONY: setup
 setup: $(READY) ## Make .venv with everything in it; quick when there is nothing to do
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml clients/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or newer is needed; say which with: make setup PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' || \
 		{ echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo 'installing the Python packages' >&2
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt $(addprefix --extra-index-url ,$(TORCH_INDEX)) -e '.[dev]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt $(addprefix --extra-index-url ,$(TORCH_INDEX)) -e '.[dev]' -e './clients[client,examples]'
 	@$(BIN)/python -m deploy.torch_build
 	@touch $(READY)
 
@@ -127,7 +127,7 @@ screenshots: setup dashboard browser ## Take pictures of every view with a real 
 	@$(BIN)/python -m tests.dashboard.screenshots $(ARGS)
 
 .PHONY: notebook
-notebook: setup ## Renew the analysis notebook's outputs from a run of 10,000 tasks
+notebook: setup ## Renew the outputs of the notebooks, of the analysis from a run of 10,000 tasks
 	@$(BIN)/python -m tests.e2e.notebook $(ARGS)
 
 .PHONY: format
@@ -176,6 +176,10 @@ bench-trace: setup ## Replay a generated trace of 1 GB: time and memory (ARGS='-
 bench-bound: setup ## Measure the cluster bound of a million tasks, beside a solver; prints JSON
 	@$(BIN)/python -m tests.bench.bound $(ARGS)
 
+.PHONY: bench-gym
+bench-gym: setup ## Measure the gym: decisions a second on one core, one environment and many; prints JSON
+	@$(BIN)/python -m tests.bench.gym $(ARGS)
+
 .PHONY: bench-cluster
 bench-cluster: setup ## Lose nodes of a NATS cluster under load: the pause, what is lost, the price of copies; prints JSON
 	@$(BIN)/python -m tests.bench.cluster $(ARGS)
@@ -198,7 +202,7 @@ compose-down: ## Stop the containers and keep the data (ARGS=-v removes it)
 .PHONY: constraints
 constraints: ## Renew constraints.txt from the newest releases that pyproject.toml allows
 	rm -rf .venv-new && $(PYTHON) -m venv .venv-new
-	.venv-new/bin/pip install --quiet --disable-pip-version-check $(addprefix --extra-index-url ,$(TORCH_INDEX)) -e '.[dev]'
+	.venv-new/bin/pip install --quiet --disable-pip-version-check $(addprefix --extra-index-url ,$(TORCH_INDEX)) -e '.[dev]' -e './clients[client,examples]'
 	.venv-new/bin/pip freeze --exclude-editable | sed 's/+cpu$$//' > constraints.txt
 	rm -rf .venv-new
 

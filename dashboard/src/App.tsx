@@ -14,7 +14,7 @@ import { VIEWS } from "./views";
 import { useSentWeights } from "./weights";
 
 /** Views that work without a run. */
-const WITHOUT_RUN = ["new", "history", "log", "compare", "report"];
+const WITHOUT_RUN = ["new", "history", "log", "compare", "report", "guide"];
 
 export function App() {
   const selected = useParameter("view") ?? DEFAULT_VIEW;

@@ -56,7 +56,9 @@ export function setParameters(change: Change, replace = true): void {
   navigate(format(changed(current(), change)), { replace });
 }
 
+/** What was focused is gone with the view: the keyboard continues at the start of the new one. */
 export function openView(view: string, change: Change = {}): void {
+  if ((current().view ?? DEFAULT_VIEW) !== view) document.getElementById("content")?.focus({ preventScroll: true });
   navigate(format(viewAddress(current(), view, change, feed.live.getState().run)));
   window.scrollTo(0, 0);
 }

@@ -58,7 +58,7 @@ def _scheduler(policy: str) -> Workload:
 
 WORKLOADS = (
     Workload("generator", "100m", "192Mi", "384Mi"),
-    Workload("simulator", "500m", "256Mi", "512Mi"),
+    Workload("simulator", "500m", "256Mi", "512Mi", uses_store=True),
     # Idle without a real run. One: the others would only stand by.
     Workload("executor", "100m", "256Mi", "4Gi", single=True),
     Workload("recorder", "250m", "256Mi", "768Mi", uses_store=True),

@@ -100,6 +100,7 @@ def describe(message: Msg, rows: int) -> dict[str, Any]:
 
 def _batch(batch: Batch, rows: int) -> dict[str, Any]:
     envelope = batch.envelope
+    complete = batches.complete(batch.rows, envelope.kind)
     return {
         "run": envelope.run,
         "batch": envelope.batch,
@@ -107,7 +108,7 @@ def _batch(batch: Batch, rows: int) -> dict[str, Any]:
         "published_at": envelope.published_at,
         "state": envelope.state,
         "count": batch.rows.num_rows,
-        "rows": batch.rows.slice(0, rows).to_pylist(),
+        "rows": complete.slice(0, rows).to_pylist(),
     }
 
 

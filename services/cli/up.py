@@ -20,6 +20,7 @@ from rich.text import Text
 from typer import Option
 
 from deploy.local.arena import DEFAULT_DATA_DIR, Ports
+from deploy.local.plugins import installed_policies
 from deploy.local.stack import Plan, Stack, parse_scale, policy_label
 from services.cli.client import gateway_of
 from services.cli.options import EXPERIMENTS_DIR, Cluster, Json, Platform, Preset, Seed, SpecFile
@@ -49,7 +50,8 @@ def up(
         list[str] | None, Option(help="Workers of a scheduler: greedy=3. Repeatable.")
     ] = None,
     add: Annotated[
-        list[str] | None, Option(help="Your own scheduler: file.py or module:Class. Repeatable.")
+        list[str] | None,
+        Option(help="Your own scheduler: file.py, policy.onnx or module:Class. Repeatable."),
     ] = None,
     port: Annotated[int | None, Option(help="The gateway's port (default 8000).")] = None,
     nats_port: Annotated[int | None, Option(help="NATS's port (default 4222).")] = None,
@@ -78,7 +80,10 @@ def up(
     `hybrid up --auto-ports --port 8100`, `hybrid up --platform rack`
     """
     logs.set_up(Settings(log_level="warning", log_format="console"))
-    plugins = tuple(add or ())
+    installed, problems = installed_policies()
+    for problem in problems:
+        err.print(problem)
+    plugins = (*installed, *(each for each in add or () if each not in installed))
     run_spec = spec_from(spec, tasks, pace, seed, preset, cluster, platform)
     if exit and run_spec.get("tasks") is None:
         fail("--exit needs a run that ends: give --tasks, or a spec with tasks")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from services.executor.device_queue import Device
 from shared.domain.spec import RunSpec
@@ -15,6 +17,12 @@ from shared.runtime.settings import Settings
 
 Commands = Mapping[str, Sequence[str]]
 MakeDevice = Callable[[DeviceSetting, Limits, Commands], Device]
+
+# Of the container that this process is in: version 2 and version 1 of control groups.
+CGROUP_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
 
 log = logger()
 
@@ -69,7 +77,7 @@ class Machine:
         for setting in devices:
             if missing := setting.missing():
                 raise CannotExecute(f"the executor's machine: {missing}")
-        most = self._settings.executor_memory_mb or 0.8 * _machine_memory_mb()
+        most = self._settings.executor_memory_mb or 0.8 * machine_memory_mb()
         if (needed := limits.memory_mb * len(devices)) > most:
             raise CannotExecute(
                 f"{len(devices)} devices with {limits.memory_mb:g} MB for a task each may take "
@@ -90,5 +98,10 @@ def device_settings(spec: RunSpec) -> list[DeviceSetting]:
     return settings
 
 
-def _machine_memory_mb() -> float:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e6
+def machine_memory_mb(limit_files: Sequence[Path] = CGROUP_LIMITS) -> float:
+    """Of the machine, or of the container if that has less."""
+    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for file in limit_files:
+        with suppress(OSError, ValueError):  # not there, or "max"
+            sizes.append(int(file.read_text()))
+    return min(sizes) / 1e6

@@ -14,8 +14,9 @@ from shared.domain.physics import price_of_parts
 from shared.domain.platform import Platform
 from shared.domain.tasks import Floats
 from shared.domain.times import seconds
+from shared.domain.virtual_cluster import Schedule
 from shared.messages import batches
-from shared.messages.checkpoint import Checkpoint, waiting_times
+from shared.messages.checkpoint import Checkpoint, result_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,29 +52,14 @@ def add_results(
         np.array([job.failed for job in jobs]),
         seconds(tasks, spec).min(axis=1),
     )
-    turnaround = finish - tasks.arrival_time
-    rows = batches.result_rows(
-        decisions,
-        {
-            "time": priced.time,
-            "wait": waiting_times(turnaround, priced.time),
-            "turnaround": turnaround,
-            "energy": priced.energy,
-            "cost": priced.cost,
-            "cost_cloud": priced.cost_cloud,
-            "cost_electricity": priced.cost_electricity,
-            "gpu_time": gpu.time,
-            "cpu_time": rest.time,
-            "gpu_start": gpu.start,
-            "cpu_start": rest.start,
-            "finish": finish,
-            "status": np.where(priced.failed, "failed", "ok"),
-            "transfer_time": gpu.transfer + rest.transfer,
-            "reason": [job.reason for job in jobs],
-            "attempt": [job.attempt for job in jobs],
-            "energy_measured": [_is_energy_measured(job) for job in jobs],
-        },
-    )
+    measured = {
+        "transfer_time": gpu.transfer + rest.transfer,
+        "reason": [job.reason for job in jobs],
+        "attempt": [job.attempt for job in jobs],
+        "energy_measured": [_is_energy_measured(job) for job in jobs],
+    }
+    schedule = Schedule(gpu.start, rest.start, finish)
+    rows = batches.result_rows(decisions, result_columns(tasks, priced, schedule) | measured)
     cluster = checkpoint.cluster.copy()
     for part in (part for job in jobs for part in job.parts):
         if part.measured is not None:

@@ -64,7 +64,7 @@ def make(settings: Settings) -> tuple[Service, FastAPI]:
     api = APIRouter(responses={"default": problems.described("A problem (RFC 9457)")})
     for router in (
         health.make_router(service, store, control, details, traffic, access, cache),
-        runs.make_router(bus, control, details, access, cache),
+        runs.make_router(bus, store, control, details, access, cache),
         tasks.make_router(service, store, control, access),
         analysis.make_router(store, control, cache, details.bounds),
         history.make_router(service, store, control, access),

@@ -16,6 +16,7 @@ from prometheus_client import Counter
 from services.generator.pacer import Pacer
 from shared.bus.back_pressure import BackPressure
 from shared.bus.client import Bus
+from shared.bus.forks import checkpoints_missing
 from shared.bus.model_registry import models_missing
 from shared.bus.task_stream import Position, load_position
 from shared.domain.lockstep import left_of_segment
@@ -26,7 +27,7 @@ from shared.messages.runs import RunRecord
 
 # A generator on standby takes over when the position has not changed for this long.
 STANDBY_SECONDS = 1.0
-# How often to check for the pre-trained models.
+# How often to check for the pre-trained models, and for the checkpoints of a fork.
 MODELS_POLL_SECONDS = 0.1
 # Tasks of a real run are published this long before they arrive, so that all schedulers, the first
 # one to run them too, find them on the bus in time.
@@ -55,8 +56,9 @@ class Emitter:
     async def emit(self) -> None:
         """Publish tasks at the run's pace until all are sent; cancelled when the run is paused."""
         tick = self._bus.settings.tick.total_seconds()
-        self._position = await load_position(self._bus, self.record.run)
+        self._position = await self._load_position()
         if self._position.sequence == 0:
+            await self._wait_for_checkpoints()
             await self._wait_for_models()
         if self.record.spec.real:
             await self._emit_by_arrival()
@@ -119,6 +121,16 @@ class Emitter:
         together = int((tasks.arrival_time == tasks.arrival_time[0]).sum())
         return together, float(tasks.arrival_time[0])
 
+    async def _load_position(self) -> Position:
+        return await load_position(self._bus, self.record.run, self.record.fork)
+
+    async def _wait_for_checkpoints(self) -> None:
+        """Of a fork: wait until every scheduler's cluster is as it was in the parent."""
+        missing = True
+        while missing:
+            missing = bool(await checkpoints_missing(self._bus, self.record))
+            await asyncio.sleep(MODELS_POLL_SECONDS if missing else 0)
+
     async def _wait_for_models(self) -> None:
         """Wait for the learners to be pre-trained: in lockstep as long as it takes, else no longer
         than `pretrain_patience`."""
@@ -168,11 +180,11 @@ class Emitter:
 
     async def _stand_by(self) -> None:
         """Return once no other generator has published for a while, or all tasks are sent."""
-        self._position = await load_position(self._bus, self.record.run)
+        self._position = await self._load_position()
         while self._remaining() > 0:
             await asyncio.sleep(STANDBY_SECONDS)
             before = self._position.sequence
-            self._position = await load_position(self._bus, self.record.run)
+            self._position = await self._load_position()
             if self._position.sequence == before:
                 return
 

@@ -87,7 +87,9 @@ def make(settings: Settings) -> Service:
 
     @subscriber(subjects.RUNS_STREAM, "Runs, stored")
     async def on_runs(body: list[bytes], message: Messages) -> None:
-        await recorder.store(message.raw_message, contents.read_run, contents.run_tables)
+        stored = await recorder.store(message.raw_message, contents.read_run, contents.run_tables)
+        for _, record in stored:
+            await recorder.copy_shared_rows(record)
 
     return service
 

@@ -16,7 +16,7 @@ from shared.domain.schedulers import ORACLE
 from shared.errors import Unreadable
 from shared.messages import batches
 from shared.messages.batches import Batch
-from shared.messages.columns import TIMESTAMP
+from shared.messages.columns import TIMESTAMP, Column
 from shared.messages.events import Event
 from shared.messages.formats import problem
 from shared.messages.models import Manifest
@@ -112,11 +112,16 @@ def to_datetime(seconds: float) -> datetime:
 
 
 def _concatenate(table: str, contents: Sequence[Batch]) -> pa.Table:
-    """The rows of the batches, with the columns of the table."""
-    return pa.concat_tables([_batch_table(table, batch) for batch in contents]).unify_dictionaries()
+    """The rows of the batches, with the columns of the table but for those that none of them has
+    and for which ClickHouse has the same default."""
+    sent = {name for batch in contents for name in batch.rows.schema.names}
+    columns = [c for c in TABLES[table].columns if c.name in sent or not c.filled_by_default]
+    tables = [_batch_table(columns, batch) for batch in contents]
+    # In one piece: ClickHouse would copy thousands of rows at a time together.
+    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
 
 
-def _batch_table(table: str, batch: Batch) -> pa.Table:
+def _batch_table(columns: Sequence[Column], batch: Batch) -> pa.Table:
     envelope, rows = batch.envelope, batch.rows
     count = rows.num_rows
     constants = {
@@ -125,11 +130,16 @@ def _batch_table(table: str, batch: Batch) -> pa.Table:
         "batch": pa.repeat(pa.scalar(envelope.batch, pa.uint64()), count),
         "published_at": pa.repeat(pa.scalar(to_datetime(envelope.published_at), TIMESTAMP), count),
     }
-    columns = {
-        name: constants[name] if name in constants else rows.column(name)
-        for name in SCHEMAS[table].names
-    }
-    return pa.table(columns)
+    return pa.table(
+        {c.name: constants[c.name] if c.name in constants else _stored(rows, c) for c in columns}
+    )
+
+
+def _stored(rows: pa.RecordBatch, column: Column) -> pa.Array:
+    if column.low_cardinality and column.name not in rows.schema.names:
+        return _repeated_text(column.left_out, rows.num_rows)
+    values = batches.array(rows, column)
+    return values.dictionary_encode() if column.low_cardinality else values
 
 
 def _repeated_text(text: str, count: int) -> pa.DictionaryArray:

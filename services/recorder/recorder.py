@@ -16,14 +16,20 @@ import pyarrow as pa
 from nats.aio.msg import Msg
 from prometheus_client import Counter, Histogram
 
+from services.recorder.fork_rows import copy_rows
+from shared.bus.forks import parent_of
 from shared.bus.service import Service
 from shared.errors import NotFound, Unreadable
 from shared.messages.batches import Batch
+from shared.messages.runs import RunRecord
+from shared.runtime.logs import logger
 from shared.runtime.metrics import LATENCY_BUCKETS
 from shared.store.client import StatementRefused, Store
 
 Content = TypeVar("Content")
 Tables = dict[str, pa.Table | None]
+
+log = logger()
 
 
 class Recorder:
@@ -55,6 +61,7 @@ class Recorder:
     ) -> list[Content]:
         """Store the messages and return their contents, without those that were rejected."""
         # A run that was deleted meanwhile must not be stored again.
+        began = time.time_ns()
         await self._service.runs.refresh()
         readable = []
         for message in messages:
@@ -67,7 +74,12 @@ class Recorder:
                 continue
             if content is not None:
                 readable.append((message, content))
-        return await self._store(readable, make_tables)
+        stored = await self._store(readable, make_tables)
+        if tracing := self._service.bus.tracing:
+            for content in stored:
+                if isinstance(content, Batch):
+                    tracing.stored(content.envelope, content.rows.num_rows, began)
+        return stored
 
     async def _store(
         self,
@@ -102,6 +114,18 @@ class Recorder:
                 await asyncio.to_thread(self._clickhouse.insert, name, table, token=token)
                 self._inserts.labels(name).observe(time.perf_counter() - started)
                 self._rows.labels(name).inc(table.num_rows)
+
+    async def copy_shared_rows(self, record: RunRecord) -> None:
+        """Of a fork: what it shares with its parent."""
+        if record.fork is None or not record.active:
+            return
+        try:
+            parent = await parent_of(self._service.runs, record)
+        except NotFound as error:  # the fork was deleted, too, or will never start
+            log.warning("a fork has no rows", run=record.run, error=str(error))
+            return
+        assert parent is not None
+        await asyncio.to_thread(copy_rows, self._clickhouse, record, record.fork, parent)
 
     async def _check_run_exists(self, run: str) -> None:
         try:

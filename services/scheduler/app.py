@@ -14,6 +14,7 @@ from faststream.nats.annotations import NatsMessage
 from services.scheduler import policy as policies
 from services.scheduler.cluster_worker import ClusterWorker
 from services.scheduler.learned_policy import LearnedClusterPolicy
+from services.scheduler.loaded_policies import LoadedPolicies
 from services.scheduler.model_cache import ModelCache
 from services.scheduler.task_subscription import TaskSubscription
 from services.scheduler.worker import TaskWorker
@@ -28,15 +29,16 @@ from shared.runtime.settings import Settings
 
 
 def make(settings: Settings) -> Service:
-    policy = policies.load(settings.policy)
+    loaded = LoadedPolicies(settings.policy)
+    policy = loaded.newest
     service = Service("scheduler", settings, scheduler=policy.name)
     # The first paragraph of the policy's own docstring, not of an inherited one.
     summary = inspect.cleandoc(type(policy).__doc__ or "").partition("\n\n")[0]
     service.description = " ".join(summary.split())
     bus = service.bus
-    models = ModelCache(policy, bus) if isinstance(policy, LearnedClusterPolicy) else None
+    models = ModelCache(loaded, bus) if isinstance(policy, LearnedClusterPolicy) else None
     service.learner = policy.learner if isinstance(policy, LearnedClusterPolicy) else ""
-    worker = _worker(service, policy, models)
+    worker = _worker(service, loaded, models)
     consumer = streams.durable(subjects.scheduler_durable(policy.name), "tasks.*", settings)
 
     async def prepare() -> None:
@@ -72,11 +74,8 @@ def make(settings: Settings) -> Service:
         return subscriber
 
     async def on_retry(run: str, retry: Retry) -> bool:
-        """A policy of a file is loaded again: its author may have fixed it."""
-        if not settings.policy.partition(":")[0].endswith(".py"):
-            return True
         try:
-            worker.replace_policy(policies.load_again(settings.policy, policy))
+            worker.load_again(run)
         except policies.PolicyError as error:
             await request_suspension(bus, run, policy.name, str(error), retry.batch)
             return False
@@ -143,11 +142,11 @@ async def kept_in_progress(message: NatsMessage, every: float) -> AsyncIterator[
 
 
 def _worker(
-    service: Service, policy: policies.AnyPolicy, models: ModelCache | None
+    service: Service, loaded: LoadedPolicies, models: ModelCache | None
 ) -> TaskWorker | ClusterWorker:
-    if isinstance(policy, policies.ClusterPolicy):
-        return ClusterWorker(service, policy, models)
-    return TaskWorker(service, policy)
+    if isinstance(loaded.newest, policies.ClusterPolicy):
+        return ClusterWorker(service, loaded, models)
+    return TaskWorker(service, loaded)
 
 
 def main() -> None:

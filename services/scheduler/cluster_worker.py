@@ -21,8 +21,9 @@ from typing import Any
 from nats.js.errors import NotFoundError
 
 from services.scheduler.learned_policy import LearnedClusterPolicy
+from services.scheduler.loaded_policies import LoadedPolicies
 from services.scheduler.model_cache import ModelCache
-from services.scheduler.policy import AnyPolicy, ClusterPolicy, check, check_placed, visible_spec
+from services.scheduler.policy import ClusterPolicy, check, check_placed, visible_spec
 from services.scheduler.worker import Worker, with_decisions
 from shared.bus.service import Service
 from shared.bus.suspension import ack_floor, task_durable
@@ -100,29 +101,24 @@ def place(
     )
     decisions = policy.decide(tasks, view, visible_spec(spec, policy))
     decisions = replace(check_placed(decisions, view, policy.name), model_version=model_version)
-    decided = with_decisions(batch, tasks, decisions, policy, spec)
+    decided = with_decisions(batch, tasks, decisions, policy.name, spec)
     return decided, ClusterCopy(batch.envelope.batch + 1, cluster, observation)
 
 
 class ClusterWorker(Worker):
     def __init__(
-        self, service: Service, policy: ClusterPolicy, models: ModelCache | None = None
+        self, service: Service, policies: LoadedPolicies, models: ModelCache | None = None
     ) -> None:
-        super().__init__(service, policy)
+        super().__init__(service, policies)
         self._models = models
         self._copies: OrderedDict[str, ClusterCopy] = OrderedDict()
         self._news = asyncio.Event()
         self._prepare_seconds = 0.0
 
-    @property
-    def _cluster_policy(self) -> ClusterPolicy:
-        assert isinstance(self._policy, ClusterPolicy)
-        return self._policy
-
-    def replace_policy(self, policy: AnyPolicy) -> None:
-        super().replace_policy(policy)
-        if self._models is not None and isinstance(policy, LearnedClusterPolicy):
-            self._models.policy = policy
+    def _policy_of(self, run: str) -> ClusterPolicy:
+        policy = self._policies.of(run)
+        assert isinstance(policy, ClusterPolicy)
+        return policy
 
     async def decide_batch(self, batch: Batch, spec: RunSpec) -> None:
         prepared, version = await self._prepare(batch, spec)
@@ -135,6 +131,7 @@ class ClusterWorker(Worker):
 
     async def answer(self, batch: Batch) -> Batch:
         """The executor knows what has really finished: no copy of ours is needed."""
+        await self.load_policy(batch)
         spec = await self.spec_of(batch)
         prepared, version = await self._prepare(batch, spec)
         started = time.perf_counter()
@@ -162,7 +159,8 @@ class ClusterWorker(Worker):
 
     async def _prepare(self, batch: Batch, spec: RunSpec) -> tuple[Any, int]:
         """What the policy prepares, in a thread: replicas' messages are heard meanwhile."""
-        policy, visible = self._cluster_policy, visible_spec(spec, self._cluster_policy)
+        policy = self._policy_of(batch.envelope.run)
+        visible = visible_spec(spec, policy)
         model, version = await self._model_of(batch, spec)
         started = time.perf_counter()
         tasks = batches.tasks_of(batch.rows)
@@ -200,11 +198,11 @@ class ClusterWorker(Worker):
     async def _checked(self, batch: Batch, spec: RunSpec, decisions: Decisions) -> Batch:
         tasks = batches.tasks_of(batch.rows)
         try:
-            checked = check(decisions, tasks, spec, self._policy.name)
+            checked = check(decisions, tasks, spec, self._name)
         except Exception as error:
             await self.report_failure(batch, error)
             raise
-        return with_decisions(batch, tasks, checked, self._policy, spec)
+        return with_decisions(batch, tasks, checked, self._name, spec)
 
     async def _await_turn(self, batch: Batch, spec: RunSpec) -> ClusterCopy | None:
         """The cluster before this batch; None if the batch is decided already."""
@@ -251,14 +249,15 @@ class ClusterWorker(Worker):
         self._remember(run, after)
         self.count(decided, seconds)
         state = {"next_batch": after.next_batch, **after.state()}
-        subject = subjects.placed(run, self._policy.name)
+        subject = subjects.placed(run, self._name)
         await self._service.bus.broadcast(subject, json.dumps(state).encode())
 
     async def _placed(
         self, batch: Batch, copy: ClusterCopy, spec: RunSpec, prepared: Any, version: int
     ) -> tuple[Batch, ClusterCopy]:
         try:
-            return place(batch, self._cluster_policy, copy, spec, prepared, version)
+            policy = self._policy_of(batch.envelope.run)
+            return place(batch, policy, copy, spec, prepared, version)
         except Exception as error:
             await self.report_failure(batch, error)
             raise
@@ -276,7 +275,7 @@ class ClusterWorker(Worker):
         def copy_after(envelope: Envelope) -> ClusterCopy:
             return ClusterCopy.from_state(envelope.batch + 1, envelope.state or {})
 
-        subject = subjects.results(run, self._policy.name)
+        subject = subjects.results(run, self._name)
         last = await self._service.bus.last_message(
             subject, subjects.RESULTS, copy_after, delete_unreadable=False
         )
@@ -289,7 +288,7 @@ class ClusterWorker(Worker):
     async def _read_batch(self, run: str, number: int) -> Batch | None:
         """A batch that was delivered to a worker and is not acknowledged."""
         jetstream, subject = self._service.bus.jetstream, subjects.tasks(run)
-        durable = task_durable(await self._service.runs.local(run), self._policy.name)
+        durable = task_durable(await self._service.runs.local(run), self._name)
         sequence = ack_floor(await jetstream.consumer_info(subjects.TASKS, durable))
         with suppress(NotFoundError, Unreadable):
             while True:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from services.scheduler.learned_policy import LearnedClusterPolicy
+from services.scheduler.loaded_policies import LoadedPolicies
 from shared.bus import model_registry
 from shared.bus.client import Bus
 from shared.errors import ModelRefused, NotFound, Unavailable
@@ -51,15 +52,20 @@ class _Entry:
 
 
 class ModelCache:
-    def __init__(self, policy: LearnedClusterPolicy, bus: Bus) -> None:
-        self.policy = policy
+    def __init__(self, policies: LoadedPolicies, bus: Bus) -> None:
+        self._policies = policies
         self._bus = bus
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
+
+    def _policy(self, run: str) -> LearnedClusterPolicy:
+        policy = self._policies.of(run)
+        assert isinstance(policy, LearnedClusterPolicy)
+        return policy
 
     async def model(self, run: str) -> tuple[Any, int]:
         """The newest usable model and its version; None and 0 before the first."""
         entry = self._entry(run)
-        if not (self.policy.frozen and entry.version):
+        if not (self._policy(run).frozen and entry.version):
             await self._refresh(run, entry)
         return entry.models.get(entry.version), entry.version
 
@@ -67,7 +73,7 @@ class ModelCache:
         """That version and no other, for runs in lockstep."""
         if version == 0:
             return None, 0
-        version = 1 if self.policy.frozen else version
+        version = 1 if self._policy(run).frozen else version
         entry, deadline = self._entry(run), time.monotonic() + VERSION_PATIENCE_SECONDS
         while version not in entry.models:
             entry.arrived.clear()
@@ -75,7 +81,9 @@ class ModelCache:
             if version in entry.models:
                 break
             if time.monotonic() > deadline:
-                raise Unavailable(f"version {version} of {self.policy.learner} has not arrived")
+                raise Unavailable(
+                    f"version {version} of {self._policy(run).learner} has not arrived"
+                )
             with suppress(TimeoutError):
                 await asyncio.wait_for(entry.arrived.wait(), VERSION_POLL_SECONDS)
         model = entry.models[version]
@@ -84,14 +92,20 @@ class ModelCache:
     async def _read_version(self, run: str, version: int) -> None:
         read = model_registry.first if version == 1 else model_registry.newest
         with suppress(ModelRefused, NotFound):
-            model = await read(self._bus, run, self.policy.learner)
+            model = await read(self._bus, run, self._policy(run).learner)
             if model is not None and model.manifest.version > version:
-                model = await model_registry.version(self._bus, run, self.policy.learner, version)
+                model = await model_registry.version(
+                    self._bus, run, self._policy(run).learner, version
+                )
             if model is not None and model.manifest.version == version:
                 self._entry(run).add(version, self._open(model))
 
     def _open(self, model: Model) -> Any:
-        return None if model.body == NO_MODEL else self.policy.load_model(model.body)
+        return (
+            None
+            if model.body == NO_MODEL
+            else self._policy(model.manifest.run).load_model(model.body)
+        )
 
     async def on_model(self, subject: str, headers: dict[str, Any], body: bytes) -> None:
         """Handle a model that has just been published."""
@@ -117,18 +131,18 @@ class ModelCache:
             entry.polled_at = time.monotonic()
         if poll_due or not entry.version:
             await self._poll(run)
-        if poll_due and not entry.version and not self.policy.frozen:
+        if poll_due and not entry.version and not self._policy(run).frozen:
             # The newest model was refused: take the newest one before it that is usable.
-            stored = await model_registry.stored(self._bus, run, self.policy.learner)
+            stored = await model_registry.stored(self._bus, run, self._policy(run).learner)
             for model in reversed(stored):
                 await self._load(model)
                 if entry.version:
                     break
 
     async def _poll(self, run: str) -> None:
-        read = model_registry.first if self.policy.frozen else model_registry.newest
+        read = model_registry.first if self._policy(run).frozen else model_registry.newest
         try:
-            if model := await read(self._bus, run, self.policy.learner):
+            if model := await read(self._bus, run, self._policy(run).learner):
                 await self._load(model)
         except ModelRefused as error:
             await self._refuse(run, str(error), error.digest)
@@ -137,7 +151,9 @@ class ModelCache:
         """Put a model into service if its version is higher than the one in service."""
         manifest = model.manifest
         entry = self._entry(manifest.run)
-        if entry.version >= manifest.version or (self.policy.frozen and manifest.version > 1):
+        if entry.version >= manifest.version or (
+            self._policy(manifest.run).frozen and manifest.version > 1
+        ):
             return
         try:
             entry.add(manifest.version, self._open(model))
@@ -145,7 +161,7 @@ class ModelCache:
             await self._refuse(manifest.run, f"cannot be opened: {error!r}", str(manifest.version))
 
     async def _refuse(self, run: str, reason: str, model_id: str) -> None:
-        name = self.policy.learner
+        name = self._policy(run).learner
         note = f"a model of {name} was refused, the old one stays: {reason}"
         await self._bus.publish_event(
             Event(kind="model_refused", service="scheduler", run=run, message=note[:2000]),

@@ -1,12 +1,15 @@
 """The two contracts of scheduling policies, and how a policy is loaded.
 
 To add a scheduler, subclass `Policy` or `ClusterPolicy` in a file of your own, give it a name and
-`decide`, and deploy a worker with `HYBRID_POLICY` set to that file.
+`decide`, and deploy a worker with `HYBRID_POLICY` set to that file. A package can offer its
+policies as entry points of the group `hybrid.policies`; where it is installed, names are enough.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
+from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -18,7 +21,14 @@ from shared.domain.schedulers import BUILT_IN, check_scheduler_name
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Integers, Tasks
 from shared.errors import ArenaError
-from shared.runtime.plugins import PluginError, classes_in, load_module, missing_methods
+from shared.runtime.plugins import (
+    POLICY_GROUP,
+    PluginError,
+    classes_in,
+    entry_points,
+    load_module,
+    missing_methods,
+)
 
 
 class PolicyError(ArenaError):
@@ -120,18 +130,26 @@ def _are_equal(one: Any, other: Any) -> bool:
 
 
 def load(reference: str) -> AnyPolicy:
-    """Load a policy: a built-in name, `package.module:Class`, or `path/to/file.py[:Class]`."""
+    """Load a policy: the name of a built-in or an installed one, `package.module:Class`,
+    `path/to/file.py[:Class]`, or a network in `path/to/file.onnx`."""
     names = ", ".join(sorted(BUILT_IN))
     if not reference:
         raise PolicyError(
             f"no policy given: set HYBRID_POLICY to one of {names}, "
-            "to package.module:Class, or to a file.py"
+            "to package.module:Class, or to a file.py or file.onnx"
         )
+    if reference.endswith(".onnx"):
+        from services.scheduler.onnx_policy import load_onnx  # it needs this module
+
+        return load_onnx(Path(reference))
     location, _, class_name = reference.partition(":")
     if location in BUILT_IN and not class_name:
         location = f"services.scheduler.policies.{location}"
     elif not (location.endswith(".py") or "." in location or class_name):
-        raise PolicyError(f"no policy {location!r}; built in: {names}")
+        installed = entry_points(POLICY_GROUP)
+        if location not in installed:
+            raise PolicyError(f"no policy {location!r}; built in: {names}{_listed(installed)}")
+        location, _, class_name = installed[location].partition(":")
     try:
         module = load_module(location)
     except PluginError as error:
@@ -139,13 +157,8 @@ def load(reference: str) -> AnyPolicy:
     return _create(_policy_class(module, class_name, reference), reference)
 
 
-def load_again(reference: str, before: AnyPolicy) -> AnyPolicy:
-    """The policy of a file that may have changed. What a worker has set up must stay valid."""
-    policy = load(reference)
-    kinds = [(each.name, isinstance(each, Policy)) for each in (before, policy)]
-    if kinds[0] != kinds[1]:
-        raise PolicyError(f"{reference}: its name or its kind has changed: restart its worker")
-    return policy
+def _listed(names: Collection[str]) -> str:
+    return f"; installed: {', '.join(sorted(names))}" if names else ""
 
 
 def _policy_class(module: ModuleType, class_name: str, reference: str) -> type[AnyPolicy]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from services.scheduler.failures import MOST_TRIES, Failures
-from services.scheduler.policy import AnyPolicy, Policy, check, visible_spec
+from services.scheduler.loaded_policies import LoadedPolicies
+from services.scheduler.policy import Policy, PolicyError, check, visible_spec
 from shared.bus.service import Service
 from shared.bus.suspension import request_suspension
 from shared.domain.spec import RunSpec
@@ -44,9 +45,10 @@ class Metrics:
 class Worker(ABC):
     """What workers of both kinds of policies have in common."""
 
-    def __init__(self, service: Service, policy: AnyPolicy) -> None:
+    def __init__(self, service: Service, policies: LoadedPolicies) -> None:
         self._service = service
-        self._policy = policy
+        self._policies = policies
+        self._name = policies.name
         self._metrics = Metrics.register(service.registry)
         self._failures = Failures()
 
@@ -57,7 +59,7 @@ class Worker(ABC):
 
         True if there is no such run: `process` says so, unless the message says something worse
         when it is read."""
-        name = self._policy.name
+        name = self._name
         try:
             record = await self._service.runs.local(run)
         except NotFound:
@@ -70,16 +72,32 @@ class Worker(ABC):
     async def check_not_suspended(self, run: str) -> None:
         """A consumer of the run's own keeps the batch for the next retry."""
         record = await self._service.runs.local(run)
-        if self._policy.name in record.suspended:
-            raise Unavailable(f"{self._policy.name} is suspended in run {run}")
+        if self._name in record.suspended:
+            raise Unavailable(f"{self._name} is suspended in run {run}")
 
-    def replace_policy(self, policy: AnyPolicy) -> None:
-        """Take the policy as its file has it now."""
-        self._policy = policy
-        self._failures = Failures()
+    def load_again(self, run: str) -> None:
+        """Let a run continue with the policy as its file has it now."""
+        self._policies.load_again(run)
+        self._failures.forget(run)
+
+    async def load_policy(self, batch: Batch) -> None:
+        """The file of a plug-in may have changed since the run before, for better or worse."""
+        run, before = batch.envelope.run, self._policies.newest
+        try:
+            policy = self._policies.of(run)
+        except PolicyError as error:
+            await self.report_failure(batch, error)
+            raise
+        if policy is self._policies.newest is not before:
+            note = f"{self._name} decides run {run} with its file as it is now: it has changed"
+            await self._service.bus.publish_event(
+                Event(kind="policy_loaded", service="scheduler", run=run, message=note),
+                message_id=f"event.policy.loaded.{run}.{self._name}",
+            )
 
     async def process(self, batch: Batch) -> None:
         """Decide and publish a batch of a run that this scheduler takes part in."""
+        await self.load_policy(batch)
         await self.decide_batch(batch, await self.spec_of(batch))
 
     async def spec_of(self, batch: Batch) -> RunSpec:
@@ -100,7 +118,7 @@ class Worker(ABC):
     async def report_failure(self, batch: Batch, error: Exception) -> None:
         """One event while a run fails; the scheduler is suspended after some tries of a batch."""
         self._metrics.failures.inc()
-        run, number, name = batch.envelope.run, batch.envelope.batch, self._policy.name
+        run, number, name = batch.envelope.run, batch.envelope.batch, self._name
         tries = self._failures.add(run, number)
         if self._failures.is_news(run):
             note = f"{name} cannot decide batch {number}: {error!r}"
@@ -123,7 +141,7 @@ class Worker(ABC):
     def count(self, decided: Batch, seconds: float) -> None:
         self._metrics.seconds.inc(seconds)
         self._metrics.decided.inc(decided.rows.num_rows)
-        self._metrics.version.set(decided.rows.column("model_version")[0].as_py())
+        self._metrics.version.set(batches.value(decided.rows, "model_version", 0))
 
 
 class TaskWorker(Worker):
@@ -135,6 +153,7 @@ class TaskWorker(Worker):
         self.count(decided, seconds)
 
     async def answer(self, batch: Batch) -> Batch:
+        await self.load_policy(batch)
         decided, seconds = await self._decide(batch, await self.spec_of(batch))
         self.count(decided, seconds)
         return decided
@@ -142,8 +161,9 @@ class TaskWorker(Worker):
     async def _decide(self, batch: Batch, spec: RunSpec) -> tuple[Batch, float]:
         started = time.perf_counter()
         try:
-            assert isinstance(self._policy, Policy)
-            decided = decide(batch, self._policy, spec)
+            policy = self._policies.of(batch.envelope.run)
+            assert isinstance(policy, Policy)
+            decided = decide(batch, policy, spec)
         except Exception as error:
             # Raised, so that the batch is redelivered until a worker can decide it.
             await self.report_failure(batch, error)
@@ -158,12 +178,14 @@ def _first_line(error: Exception) -> str:
 def decide(batch: Batch, policy: Policy, spec: RunSpec) -> Batch:
     tasks = batches.tasks_of(batch.rows)
     decisions = policy.decide(tasks, visible_spec(spec, policy))
-    return with_decisions(batch, tasks, check(decisions, tasks, spec, policy.name), policy, spec)
+    return with_decisions(
+        batch, tasks, check(decisions, tasks, spec, policy.name), policy.name, spec
+    )
 
 
 def with_decisions(
-    batch: Batch, tasks: Tasks, decisions: Decisions, policy: AnyPolicy, spec: RunSpec
+    batch: Batch, tasks: Tasks, decisions: Decisions, scheduler: str, spec: RunSpec
 ) -> Batch:
     rows = batches.decision_rows(batch.rows, tasks, decisions, spec.platform)
-    envelope = replace(batch.envelope, kind="decisions", scheduler=policy.name, state=None)
+    envelope = replace(batch.envelope, kind="decisions", scheduler=scheduler, state=None)
     return Batch(envelope, rows)

@@ -38,6 +38,10 @@ class Assignment:
         self._changes = RunChanges(service.bus)
         self._partitions: dict[str, tuple[Partition, Any]] = {}
 
+    def owned(self) -> set[str]:
+        """The schedulers that this simulator serves now."""
+        return set(self._partitions)
+
     async def rebalance(self) -> None:
         await self._changes.listen()
         while True:

@@ -13,7 +13,7 @@ from shared.domain.platform import NOWHERE
 from shared.domain.tasks import Floats, Integers, Tasks
 from shared.errors import Unreadable
 from shared.messages import batches
-from shared.messages.checkpoint import Checkpoint, waiting_times
+from shared.messages.checkpoint import Checkpoint, result_columns
 
 
 class Simulation(Checkpoint):
@@ -35,26 +35,7 @@ class Simulation(Checkpoint):
         split, platform = self.spec.physics.split, self.spec.platform
         decided = tasks.delayed(self.spec.physics.decision_s)
         schedule = virtual.run(cluster, decided, device, cpu, priced, split, platform, order)
-        turnaround = schedule.finish - tasks.arrival_time
-        rows = batches.result_rows(
-            decisions,
-            {
-                "time": priced.time,
-                "wait": waiting_times(turnaround, priced.time),
-                "turnaround": turnaround,
-                "energy": priced.energy,
-                "cost": priced.cost,
-                "cost_cloud": priced.cost_cloud,
-                "cost_electricity": priced.cost_electricity,
-                "gpu_time": priced.gpu_time,
-                "cpu_time": priced.cpu_time,
-                "gpu_start": schedule.gpu_start,
-                "cpu_start": schedule.cpu_start,
-                "finish": schedule.finish,
-                "status": np.where(priced.failed, "failed", "ok"),
-                **batches.simulated_columns(len(tasks)),
-            },
-        )
+        rows = batches.result_rows(decisions, result_columns(tasks, priced, schedule))
         standing, sketch = self.add_up(tasks, device, cpu, priced, schedule.finish)
         after = self.next_batch + 1
         return rows, Simulation(self.spec, cluster, standing, sketch, after, observation)

@@ -78,7 +78,7 @@ class LockstepTraining(TrainingLoop):
 
     async def _restore(self) -> None:
         needed = learned_before(self._next_version, self._spec)
-        self._window.next_task = max(needed - self._learner.window, 0)
+        self._window.next_task = max(needed - self._learner.window, self._first_task)
 
     @property
     def _next_version(self) -> int:
@@ -99,7 +99,7 @@ class LockstepTraining(TrainingLoop):
             return False
         try:
             challenge = None
-            if teacher_takes_part:
+            if teacher_takes_part and end > self._first_task:
                 results = await asyncio.to_thread(self._window.before, end, self._learner.window)
                 challenge = await asyncio.to_thread(
                     self._challenge, results, spec.learning.lockstep_tasks

@@ -47,7 +47,7 @@ class ModelPublisher:
         model_format: Literal["onnx", "safetensors"],
         metrics: Metrics,
     ) -> None:
-        self._bus = bus
+        self.bus = bus
         self._metrics = metrics
         self.run = run
         self.name = name
@@ -57,9 +57,9 @@ class ModelPublisher:
 
     async def load(self, open_model: Callable[[bytes], object]) -> None:
         """Find the newest model that `open_model` accepts; workers refuse the others too."""
-        last = await model_registry.last_sequence(self._bus, self.run, self.name)
+        last = await model_registry.last_sequence(self.bus, self.run, self.name)
         version, body = 0, None
-        stored = await model_registry.stored(self._bus, self.run, self.name)
+        stored = await model_registry.stored(self.bus, self.run, self.name)
         self.newest = stored[-1].manifest if stored else None
         for model in reversed(stored):
             version = max(version, model.manifest.version)
@@ -73,6 +73,10 @@ class ModelPublisher:
             body = model.body
             break
         self.in_service = PublishedModel(version, last, body)
+
+    def begin_after(self, version: int) -> None:
+        """Publish the version after this one next: the first one of a fork."""
+        self.in_service = PublishedModel(version, self.in_service.sequence)
 
     async def publish(
         self,
@@ -97,7 +101,7 @@ class ModelPublisher:
 
     async def roll_back(self, version: int) -> Model:
         """Publish an older version again, as a new version: versions only rise."""
-        old = await model_registry.version(self._bus, self.run, self.name, version)
+        old = await model_registry.version(self.bus, self.run, self.name, version)
         manifest = old.manifest.model_copy(
             update={
                 "version": self.in_service.version + 1,
@@ -110,7 +114,7 @@ class ModelPublisher:
 
     async def _put_into_service(self, manifest: Manifest, body: bytes) -> None:
         sequence = await model_registry.ship(
-            self._bus, manifest, body, after=self.in_service.sequence
+            self.bus, manifest, body, after=self.in_service.sequence
         )
         self.in_service = PublishedModel(manifest.version, sequence, body or None)
         await self.publish_event(manifest, shipped=True)
@@ -136,11 +140,11 @@ class ModelPublisher:
         self._metrics.models.labels(self.name, outcome).inc()
         event = Event(
             kind="model",
-            service=self._bus.service,
+            service=self.bus.service,
             run=self.run,
             at=manifest.created_at,
             message=f"{self.name} version {manifest.version} {outcome}: {manifest.reason}",
             data={"manifest": manifest.model_dump(), "shipped": shipped},
         )
         unique = f"{self.run}.{self.name}.{manifest.version}.{outcome}.{manifest.created_at}"
-        await self._bus.publish_event(event, message_id=f"event.model.{unique}")
+        await self.bus.publish_event(event, message_id=f"event.model.{unique}")

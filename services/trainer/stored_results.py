@@ -67,7 +67,7 @@ def results_of(rows: pa.RecordBatch) -> Results:
     names = {name: name for name in COLUMNS} | {"share": "gpu_fraction"}
     del names["failed"]
     columns = {name: batches.column(rows, source) for name, source in names.items()}
-    failed = np.asarray(rows.column("status").to_numpy(zero_copy_only=False) == "failed")
+    failed = np.asarray(batches.column(rows, "status") == "failed")
     return _typed(Results(tasks=without_parents(batches.tasks_of(rows)), failed=failed, **columns))
 
 

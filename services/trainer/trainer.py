@@ -24,6 +24,7 @@ from shared.store.client import Store
 
 if TYPE_CHECKING:
     from services.trainer.learner import Learner
+    from services.trainer.learner_registry import LearnerRegistry
     from services.trainer.training_loop import TrainingLoop
 
 RESTART_SECONDS = 1.0
@@ -39,7 +40,7 @@ class Trainer:
         self._service = service
         self._store = store
         self.metrics = Metrics.register(service.registry)
-        self._learners: dict[str, type[Learner]] = {}
+        self._registry: LearnerRegistry | None = None
         self._subscribed: set[str] = set()
         self._loops: dict[tuple[str, str], TrainingLoop] = {}
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
@@ -47,17 +48,17 @@ class Trainer:
     async def start(self) -> None:
         """Load the learners and follow the runs."""
         # torch and scikit-learn take seconds to import: in a thread, while the arena starts.
-        await asyncio.to_thread(self._load_learners)
-        for name, learner in self._learners.items():
+        self._registry = await asyncio.to_thread(self._load_learners)
+        for name, learner in self._registry.learners.items():
             if name not in self._subscribed:  # this is tried again when NATS was cut off
                 await self._subscribe(learner)
                 self._subscribed.add(name)
-        await self._follow_runs()
+        await self._follow_runs(frozenset(self._registry.learners))
 
-    def _load_learners(self) -> None:
-        from services.trainer.learner_registry import load_learners
+    def _load_learners(self) -> LearnerRegistry:
+        from services.trainer.learner_registry import LearnerRegistry
 
-        self._learners = load_learners(self._service.settings.plugins)
+        return LearnerRegistry(self._service.settings.plugins)
 
     async def _subscribe(self, learner: type[Learner]) -> None:
         """To the results of its own scheduler and of the one that it learns from."""
@@ -81,7 +82,7 @@ class Trainer:
         subscriber(on_results)
         await subscriber.start()
 
-    async def _follow_runs(self) -> None:
+    async def _follow_runs(self, learners: frozenset[str]) -> None:
         """Start and stop training loops as runs start and end."""
         interval = self._service.settings.watch_interval.total_seconds()
         while True:
@@ -91,11 +92,11 @@ class Trainer:
                     await cancel(self._tasks.pop(key))
                     self._loops.pop(key, None)
             for record in active.values():
-                for name in self._learners.keys() & set(record.spec.schedulers):
+                for name in learners & set(record.spec.schedulers):
                     self._start(record, name)
                     if loop := self._loops.get((record.run, name)):
                         loop.suspended = frozenset(record.suspended)
-                        loop.set_objective(record.spec, self._learners[name])
+                        loop.set_objective(record.spec)
             await asyncio.sleep(interval)
 
     def _start(self, record: RunRecord, name: str) -> None:
@@ -109,7 +110,8 @@ class Trainer:
         self._tasks[record.run, name] = task
 
     async def _keep_training(self, record: RunRecord, name: str) -> None:
-        """A loop that fails is replaced by a new one, restored from the bus and the store.
+        """A loop that fails is replaced by a new one, restored from the bus and the store, with the
+        learner as its file is then.
 
         In lockstep the learner's scheduler waits for its models, so it is suspended after some
         failures: the run goes on without it."""
@@ -138,7 +140,9 @@ class Trainer:
         from services.trainer.wall_clock_training import WallClockTraining
 
         kind = LockstepTraining if record.spec.lockstep else WallClockTraining
-        learner = self._learners[name](record.spec)
+        assert self._registry is not None  # results and runs are read after it is there
+        self._registry.load_changed()
+        learner = self._registry.learners[name](record.spec)
         loop = kind(record, learner, self._service.bus, self._store, self.metrics)
         if failed := self._loops.get((record.run, name)):
             loop.take_results_of(failed)

@@ -14,7 +14,7 @@ import onnxruntime
 import pyarrow as pa
 import safetensors.numpy
 
-from services.trainer import stored_results
+from services.trainer import forked_models, stored_results
 from services.trainer.challenge import Challenge, challenge
 from services.trainer.learner import Learner, Results, Update
 from services.trainer.metrics import Metrics
@@ -35,6 +35,7 @@ class TrainingLoop(ABC):
         self, record: RunRecord, learner: Learner, bus: Bus, store: Store, metrics: Metrics
     ) -> None:
         self._run, self._spec = record.run, record.spec
+        self._fork = record.fork
         self._learner = learner
         self._teacher = learner.learns_from or learner.name
         self._store = store
@@ -55,22 +56,41 @@ class TrainingLoop(ABC):
     def take_results_of(self, failed: TrainingLoop) -> None:
         """Of a loop that this one replaces: they are acknowledged, so not redelivered."""
 
-    def set_objective(self, spec: RunSpec, learner: type[Learner]) -> None:
+    def set_objective(self, spec: RunSpec) -> None:
         """Learn for another objective from the next model on, if it has changed."""
         if spec.objective != self._spec.objective:
-            self._spec, self._learner = spec, learner(spec)
+            self._spec, self._learner = spec, type(self._learner)(spec)
             self._objective_changed = True
 
     async def prepare(self) -> None:
         """Pre-train and publish the first model; after a restart, load what is stored."""
         async with self._lock:
             await self._publisher.load(self._open)
-            if self._publisher.in_service.version == 0 and self._spec.learning.pretrain_tasks:
-                await self._pretrain()
+            if self._publisher.in_service.version == 0:
+                await self._publish_first()
             else:
                 await self._restore()
             await self._publish_missing_event()
         self._prepared.set()
+
+    async def _publish_first(self) -> None:
+        """The first model of this run; in a fork, the parent's or one in its place."""
+        if self._fork is not None and self._fork.at:
+            await forked_models.begin(
+                self._publisher, self._store, self._fork, self._spec, self._pretrain
+            )
+            await self._restore()
+        elif self._spec.learning.pretrain_tasks:
+            await self._pretrain()
+        else:
+            await self._restore()
+
+    @property
+    def _first_task(self) -> int:
+        """The first one that may be learned from: a learner that does not go on with the parent's
+        models knows nothing of its devices."""
+        fork = self._fork
+        return 0 if fork is None else fork.learners.get(self._learner.name, fork.at)
 
     async def _pretrain(self) -> None:
         tasks = pretraining_tasks(self._spec)

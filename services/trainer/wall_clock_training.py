@@ -52,6 +52,7 @@ class WallClockTraining(TrainingLoop):
             self._run,
             self._teacher,
             self._learner.window,
+            first=self._first_task,
         )
         if stored is not None:
             self._window.add(stored)

@@ -7,10 +7,11 @@ until it is stored, so a caller may acknowledge its own input as soon as `publis
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import nats.errors
 import nats.js.errors
@@ -31,8 +32,12 @@ from shared.errors import Conflict, TooNew, Unavailable, Unreadable
 from shared.messages import batches, subjects
 from shared.messages.envelope import Envelope, read_envelope
 from shared.messages.events import Event, ServiceReport
+from shared.runtime.extras import require
 from shared.runtime.logs import logger
 from shared.runtime.settings import Settings
+
+if TYPE_CHECKING:
+    from shared.bus.tracing import Tracing
 
 WRONG_LAST_SEQUENCE = 10071
 STREAM_FULL = {10077, 10122, 10123}  # bytes, messages, messages of a subject
@@ -91,6 +96,7 @@ class Bus:
         self.service = service
         self._creates_streams = creates_streams
         self._inbox = subjects.inbox(settings.nats_user)
+        self.tracing = _tracing(settings, service)
         self.broker = NatsBroker(
             settings.nats_servers,
             security=nats_security(settings),
@@ -101,7 +107,10 @@ class Bus:
             connect_timeout=5,
             ping_interval=10,
             ack_policy=AckPolicy.NACK_ON_ERROR,
-            middlewares=[DeadLetterMiddleware(self)],
+            middlewares=[
+                DeadLetterMiddleware(self),
+                *([self.tracing.middleware] if self.tracing else []),
+            ],
             decoder=_raw,
             logger=None,
             graceful_timeout=10,
@@ -286,8 +295,8 @@ class Bus:
     async def publish_batch(
         self, batch: batches.Batch, *, after: int | None = None, once: bool = False
     ) -> int:
-        envelope = batch.envelope
-        return await self.publish(
+        envelope, began = batch.envelope, time.time_ns()
+        sequence = await self.publish(
             envelope.subject,
             batches.encode(envelope, batch.rows),
             stream=envelope.kind.upper(),
@@ -295,6 +304,9 @@ class Bus:
             after=after,
             once=once,
         )
+        if self.tracing:
+            self.tracing.published(envelope, batch.rows.num_rows, began)
+        return sequence
 
     async def broadcast(self, subject: str, body: bytes) -> None:
         """To whoever listens now; not stored."""
@@ -385,6 +397,16 @@ class Bus:
     async def listen(self, subject: str, handler: Callable[[Msg], Awaitable[None]]) -> Subscription:
         """Subscribe to new messages without acknowledgements, for live views."""
         return await self._client.subscribe(subject, cb=handler)
+
+
+def _tracing(settings: Settings, service: str) -> Tracing | None:
+    """Imported only where it is wanted: its library is large, and an extra."""
+    if not settings.traces:
+        return None
+    require("opentelemetry.sdk")
+    from shared.bus.tracing import Tracing
+
+    return Tracing(settings.traces, service)
 
 
 def _position_after(message: RawStreamMsg, subject: str) -> Envelope:

@@ -82,27 +82,35 @@ async def version(bus: Bus, run: str, name: str, number: int) -> Model:
 async def ship(bus: Bus, manifest: Manifest, body: bytes, *, after: int) -> int:
     """Put a model into service after the one at sequence `after`; returns its sequence. Conflict
     means that another trainer has shipped one meanwhile."""
-    text = manifest.model_dump_json()
-    headers = {MANIFEST: text}
-    if key := bus.settings.model_key.get_secret_value():
-        headers[SIGNATURE] = signatures.sign(key, text)
-    name = f"model.{manifest.run}.{manifest.name}"
     if manifest.version == 1:
-        await bus.publish(
-            subjects.first_model(manifest.run, manifest.name),
-            body,
-            stream=subjects.MODELS,
-            message_id=f"{name}.first",
-            headers=headers,
-        )
+        await keep_first(bus, manifest, body)
     return await bus.publish(
         subjects.model(manifest.run, manifest.name),
         body,
         stream=subjects.MODELS,
-        message_id=f"{name}.{manifest.version}",
+        message_id=f"model.{manifest.run}.{manifest.name}.{manifest.version}",
         after=after,
-        headers=headers,
+        headers=_signed(bus, manifest),
     )
+
+
+async def keep_first(bus: Bus, manifest: Manifest, body: bytes) -> None:
+    """The second copy of version 1, which newer versions never replace."""
+    await bus.publish(
+        subjects.first_model(manifest.run, manifest.name),
+        body,
+        stream=subjects.MODELS,
+        message_id=f"model.{manifest.run}.{manifest.name}.first",
+        headers=_signed(bus, manifest),
+    )
+
+
+def _signed(bus: Bus, manifest: Manifest) -> dict[str, str]:
+    text = manifest.model_dump_json()
+    headers = {MANIFEST: text}
+    if key := bus.settings.model_key.get_secret_value():
+        headers[SIGNATURE] = signatures.sign(key, text)
+    return headers
 
 
 async def models_missing(bus: Bus, record: RunRecord) -> list[str]:

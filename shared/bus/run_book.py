@@ -25,8 +25,8 @@ from shared.domain.schedulers import LEARNERS
 from shared.domain.spec import RunSpec
 from shared.errors import NotAllowed, NotFound, Unreadable
 from shared.messages import subjects
-from shared.messages.formats import FORMATS
-from shared.messages.runs import MOVES, RunRecord, RunState, new_run_id, read_run_record
+from shared.messages.formats import FORMATS, UNFORKED
+from shared.messages.runs import MOVES, Fork, RunRecord, RunState, new_run_id, read_run_record
 from shared.runtime.logs import logger
 
 Change = dict[str, Any]  # of fields of a record
@@ -53,7 +53,9 @@ class RunBook:
     async def open(self) -> None:
         await self._kv()
 
-    async def create(self, spec: RunSpec, learners: Iterable[str] = LEARNERS) -> RunRecord:
+    async def create(
+        self, spec: RunSpec, learners: Iterable[str] = LEARNERS, fork: Fork | None = None
+    ) -> RunRecord:
         kv = await self._kv()
         while True:
             now = time.time()
@@ -64,7 +66,8 @@ class RunBook:
                 created_at=now,
                 updated_at=now,
                 learners=tuple(learners),
-                message_format=FORMATS["run"],
+                message_format=FORMATS["run"] if fork else UNFORKED,
+                fork=fork,
             )
             try:
                 await kv.create(record.run, record.model_dump_json().encode())

@@ -209,6 +209,8 @@ class Service:
         await cancel(*self._tasks)
         for work in self.closing:
             await work()
+        if self.bus.tracing:
+            await asyncio.to_thread(self.bus.tracing.close)
         log.info("stopping")
 
     async def _retry_until_done(self, work: Work) -> None:

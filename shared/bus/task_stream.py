@@ -19,6 +19,7 @@ from shared.errors import Unreadable
 from shared.messages import subjects
 from shared.messages.batches import Batch, task_rows
 from shared.messages.envelope import INT64_LIMIT, Envelope
+from shared.messages.runs import Fork
 from shared.messages.standing import standing_of
 
 
@@ -37,10 +38,10 @@ class Position:
         return Position(cursor, batch.envelope.batch + 1, sequence)
 
 
-async def load_position(bus: Bus, run: str) -> Position:
+async def load_position(bus: Bus, run: str, fork: Fork | None = None) -> Position:
     last = await bus.last_message(subjects.tasks(run), subjects.TASKS, cursor_of)
     if last is None:
-        return Position()
+        return Position() if fork is None else Position(fork.cursor, fork.next_batch)
     return Position(cursor_of(last.envelope), last.envelope.batch + 1, last.sequence)
 
 

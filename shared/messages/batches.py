@@ -2,6 +2,10 @@
 
 What belongs to the whole batch (run, sequence number, state) is the envelope, JSON in the schema's
 metadata, so a message is complete in itself. Readers ignore metadata and columns they do not know.
+
+A batch has no column whose rows all have the usual value: most tasks are simulated, not divided,
+and have no parents; most schedulers explain nothing. `column` gives that value, `complete` adds
+such columns.
 """
 
 from __future__ import annotations
@@ -13,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from shared.domain.cluster_spec import MOST_DEVICES
 from shared.domain.platform import Platform
@@ -31,7 +34,6 @@ from shared.errors import Unreadable
 from shared.messages.arrow_safety import BROKEN, refuse_compression
 from shared.messages.columns import (
     DECISION,
-    EXECUTED,
     FLOAT,
     RESULT,
     TASK,
@@ -46,9 +48,9 @@ SCHEMAS = {kind: arrow_schema(columns) for kind, columns in COLUMNS.items()}
 TASKS, DECISIONS, RESULTS = SCHEMAS.values()
 TASK_NUMBERS = ("task_id", *FEATURES, "arrival_time")
 
-# Columns that a message may leave out, and the value that they have then.
+# Columns that a batch may be without, and the value that they have then.
 OPTIONAL = {c.name: c.left_out for c in COLUMNS["results"] if c.left_out is not None}
-EXECUTED_COLUMNS = [column.name for column in RESULT if column.since == EXECUTED]
+LISTS = {c.name for c in COLUMNS["results"] if pa.types.is_list(c.type)}
 
 _UP_TO = f"0 to {LARGEST:g}"
 
@@ -68,27 +70,18 @@ def encode(envelope: Envelope, rows: pa.RecordBatch) -> bytes:
 
 
 def _without_usual(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Without columns that have their usual value in all rows: most tasks are simulated, not
-    divided, and have no parents; most schedulers explain nothing."""
-    if not rows.num_rows:
-        return rows
     names = rows.schema.names
-    kept = [
-        index
-        for index, name in enumerate(names)
-        if name not in OPTIONAL or not _all_equal(rows.column(index), OPTIONAL[name])
-    ]
-    return rows if len(kept) == len(names) else rows.select(kept)
+    usual = [name for name in names if name in OPTIONAL and rows.num_rows and _is_usual(rows, name)]
+    return rows.select([name for name in names if name not in usual]) if usual else rows
 
 
-def _all_equal(values: pa.Array, usual: Any) -> bool:
+def _is_usual(rows: pa.RecordBatch, name: str) -> bool:
+    values = rows.column(name)
     if pa.types.is_list(values.type):
         return not len(values.flatten())
-    if values[0].as_py() != usual:
+    if values[0].as_py() != OPTIONAL[name]:
         return False
-    if pa.types.is_string(values.type):
-        return bool(pc.all(pc.equal(values, usual)).as_py())
-    return bool((values.to_numpy(zero_copy_only=False) == usual).all())
+    return bool((values.to_numpy(zero_copy_only=False) == OPTIONAL[name]).all())
 
 
 def decode(body: bytes, subject: str) -> Batch:
@@ -114,7 +107,8 @@ def _decode(body: bytes, subject: str, first_row: int) -> Batch:
         rows.validate()  # slicing a column beyond its end would abort the process
         rows = rows.slice(max(rows.num_rows + first_row, 0)) if first_row else rows
         rows.validate(full=True)
-        rows = select_columns(rows, COLUMNS[kind], SCHEMAS[kind])
+        # An older version sent columns with usual values, too.
+        rows = _without_usual(_known_columns(rows, COLUMNS[kind]))
     except BROKEN as error:
         raise Unreadable(f"not an Arrow message: {error}") from None
     _check_values(rows, kind)
@@ -123,10 +117,27 @@ def _decode(body: bytes, subject: str, first_row: int) -> Batch:
     return Batch(envelope, rows)
 
 
-def select_columns(
-    rows: pa.RecordBatch, columns: tuple[Column, ...], schema: pa.Schema | None = None
-) -> pa.RecordBatch:
+def select_columns(rows: pa.RecordBatch, columns: tuple[Column, ...]) -> pa.RecordBatch:
     """Just these columns, checked; those that were left out get their usual value."""
+    rows = _known_columns(rows, columns)
+    arrays = [array(rows, wanted) for wanted in columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(columns))
+
+
+def complete(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
+    """All columns of a kind of batch."""
+    return select_columns(rows, COLUMNS[kind])
+
+
+def array(rows: pa.RecordBatch, wanted: Column) -> pa.Array:
+    """One column; if it was left out, its usual value in all rows."""
+    if wanted.name in rows.schema.names:
+        return rows.column(wanted.name)
+    return _repeated(wanted.left_out, wanted.type, rows.num_rows)
+
+
+def _known_columns(rows: pa.RecordBatch, columns: tuple[Column, ...]) -> pa.RecordBatch:
+    """Those of these columns that are there, checked, under the names that they have now."""
     names = rows.schema.names
     places = {name: index for index, name in enumerate(names)}
     places.pop("", None)  # which a column without a former name would find
@@ -142,27 +153,23 @@ def select_columns(
         repeated = [c.name for c in columns if {c.name, c.formerly} & twice]
         if repeated:
             raise Unreadable(f"columns are repeated: {', '.join(repeated)}")
-    arrays = []
-    for wanted in columns:
-        index = places.get(wanted.name)
-        if index is None:
-            arrays.append(_left_out(rows, wanted, places))
-            continue
-        values = rows.column(index)
-        if values.type != wanted.type:
-            raise Unreadable(f"column {wanted.name} is {values.type}, expected {wanted.type}")
-        arrays.append(values)
-    return pa.RecordBatch.from_arrays(arrays, schema=schema or arrow_schema(columns))
+    present = tuple(c for c in columns if c.name in places or c.formerly in places)
+    arrays = [_checked(rows, c, places) for c in present]
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(present))
 
 
-def _left_out(rows: pa.RecordBatch, wanted: Column, places: dict[str, int]) -> pa.Array:
-    """A column under its former name, or the value that stands for its absence."""
-    if wanted.formerly not in places:
-        return _repeated(wanted.left_out, wanted.type, rows.num_rows)
-    values = rows.column(places[wanted.formerly])
-    if not pa.types.is_integer(values.type):
-        raise Unreadable(f"column {wanted.formerly} is {values.type}, expected {wanted.type}")
-    return values.cast(wanted.type)
+def _checked(rows: pa.RecordBatch, wanted: Column, places: dict[str, int]) -> pa.Array:
+    """A column of the right type, possibly under its former name."""
+    index = places.get(wanted.name)
+    if index is None:
+        values = rows.column(places[wanted.formerly])
+        if not pa.types.is_integer(values.type):
+            raise Unreadable(f"column {wanted.formerly} is {values.type}, expected {wanted.type}")
+        return values.cast(wanted.type)
+    values = rows.column(index)
+    if values.type != wanted.type:
+        raise Unreadable(f"column {wanted.name} is {values.type}, expected {wanted.type}")
+    return values
 
 
 def _repeated(value: Any, arrow_type: pa.DataType, count: int) -> pa.Array:
@@ -175,9 +182,8 @@ def _repeated(value: Any, arrow_type: pa.DataType, count: int) -> pa.Array:
 def _check_values(rows: pa.RecordBatch, kind: str) -> None:
     if rows.num_rows == 0:
         raise Unreadable("a batch without rows")
-    if any(values.null_count for values in rows.columns) or (
-        rows.column("dependencies").flatten().null_count
-    ):
+    lists = (rows.column(name).flatten() for name in LISTS & set(rows.schema.names))
+    if any(values.null_count for values in (*rows.columns, *lists)):
         raise Unreadable("a batch with missing values")
     problem = task_problem(tasks_of(rows))
     if problem:
@@ -230,38 +236,39 @@ def _require(name: str, allowed: str, good: Any, values: Any) -> None:
 
 def column(rows: pa.RecordBatch, name: str) -> Any:
     """One column as a numpy array."""
+    if name not in rows.schema.names:
+        return np.full(rows.num_rows, OPTIONAL[name])
     return rows.column(name).to_numpy(zero_copy_only=False)
 
 
+def value(rows: pa.RecordBatch, name: str, row: int) -> Any:
+    """One value as plain Python."""
+    return rows.column(name)[row].as_py() if name in rows.schema.names else OPTIONAL[name]
+
+
 def tasks_of(rows: pa.RecordBatch) -> Tasks:
-    dependencies = rows.column("dependencies")
-    any_parents = len(dependencies.flatten()) > 0
+    rows = _without_usual(rows)  # of a slice
+    names = rows.schema.names
     numbers = {name: column(rows, name) for name in TASK_NUMBERS}
-    kind = rows.column("kind")
-    divisible, width, home = (column(rows, name) for name in USUAL)
+    divisible, width, home = (column(rows, each) if each in names else None for each in USUAL)
     last_child = column(rows, "last_child")
     unknown = last_child < 0
     if unknown.any():
         last_child = np.where(unknown, numbers["task_id"] + DEPENDENCY_WINDOW, last_child)
     return Tasks(
         **numbers,
-        parents=dependencies.to_pylist() if any_parents else (),
-        kind=kind.to_pylist() if pc.max(pc.binary_length(kind)).as_py() else (),
-        divisible=None if divisible.all() else divisible,
-        width=None if (width == 1).all() else width.astype(np.int64),
-        home=None if (home == -1).all() else home.astype(np.int64),
+        parents=rows.column("dependencies").to_pylist() if "dependencies" in names else (),
+        kind=rows.column("kind").to_pylist() if "kind" in names else (),
+        divisible=divisible,
+        width=None if width is None else width.astype(np.int64),
+        home=None if home is None else home.astype(np.int64),
         last_child=last_child,
     )
 
 
 def task_rows(tasks: Tasks) -> pa.RecordBatch:
-    count = len(tasks)
-    values = {name: getattr(tasks, name) for name in (*TASK_NUMBERS, *USUAL)}
-    for name, usual in {**USUAL, "last_child": -1}.items():
-        given = getattr(tasks, name)
-        values[name] = np.full(count, usual) if given is None else given
-    values["dependencies"] = tasks.parents or [()] * count
-    values["kind"] = tasks.kind or [""] * count
+    values = {name: getattr(tasks, name) for name in (*TASK_NUMBERS, *USUAL, "last_child")}
+    values |= {"dependencies": tasks.parents or None, "kind": tasks.kind or None}
     return _rows("tasks", values)
 
 
@@ -269,29 +276,25 @@ def decision_rows(
     task_rows: pa.RecordBatch, tasks: Tasks, decisions: Decisions, platform: Platform
 ) -> pa.RecordBatch:
     """The task rows with the decision's columns behind them."""
-    count = len(tasks)
-    explored, probability = decisions.explored, decisions.probability
-    expected = decisions.expected_time
     share = np.asarray(decisions.gpu_fraction, np.float64)
     device, cpu = platform.complete(tasks.task_id, share, decisions.device, decisions.cpu)
+    version = decisions.model_version
     values = {
         "gpu_fraction": share,
         "device": device,
         "cpu": cpu,
-        "model_version": np.full(count, decisions.model_version),
-        "explored": np.zeros(count, np.bool_) if explored is None else explored,
-        "probability": np.ones(count) if probability is None else probability,
-        "expected_time": np.zeros(count) if expected is None else expected,
-        "turn": _turns(decisions.order, tasks.task_id),
-        "predicted": _lists(decisions.predicted, count),
-        "scores": _lists(decisions.scores, count),
+        "model_version": np.full(len(tasks), version) if version else None,
+        "explored": decisions.explored,
+        "probability": decisions.probability,
+        "expected_time": decisions.expected_time,
+        "turn": None if decisions.order is None else _turns(decisions.order, tasks.task_id),
+        "predicted": None if decisions.predicted is None else _lists(decisions.predicted),
+        "scores": None if decisions.scores is None else _lists(decisions.scores),
     }
     return _rows("decisions", values, task_rows)
 
 
-def _lists(rows: Any, count: int) -> pa.Array:
-    if rows is None:
-        return _repeated([], list_of(FLOAT), count)
+def _lists(rows: Any) -> pa.Array:
     offsets = np.cumsum([0, *map(len, rows)]).astype(np.int32)
     values = np.concatenate(rows).astype(np.float64)
     # JSON has no infinity.
@@ -299,15 +302,16 @@ def _lists(rows: Any, count: int) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values), type=list_of(FLOAT))
 
 
-def _turns(order: Integers | None, task_id: Integers) -> Integers:
+def _turns(order: Integers, task_id: Integers) -> Integers:
     turns = np.full(len(task_id), -1)
-    if order is not None:
-        turns[order] = np.where(task_id[order] == task_id, -1, task_id)
+    turns[order] = np.where(task_id[order] == task_id, -1, task_id)
     return turns
 
 
 def order_of(decision_rows: pa.RecordBatch) -> Integers | None:
     """The row numbers in the order in which the scheduler wants them served; None: by id."""
+    if "turn" not in decision_rows.schema.names:
+        return None
     turns = column(decision_rows, "turn")
     if (turns < 0).all():
         return None
@@ -320,26 +324,27 @@ def order_of(decision_rows: pa.RecordBatch) -> Integers | None:
 
 
 def result_rows(decision_rows: pa.RecordBatch, values: Mapping[str, Any]) -> pa.RecordBatch:
-    """The decision rows with the result's columns behind them."""
+    """The decision rows with the result's columns behind them; those that are left out have their
+    usual value."""
     return _rows("results", values, decision_rows)
-
-
-def simulated_columns(count: int) -> dict[str, Any]:
-    """What only an executor measures."""
-    return {
-        column.name: _repeated(column.default, column.type, count)
-        for column in RESULT
-        if column.name in EXECUTED_COLUMNS
-    }
 
 
 def _rows(
     kind: str, values: Mapping[str, Any], before: pa.RecordBatch | None = None
 ) -> pa.RecordBatch:
-    schema = SCHEMAS[kind]
-    first = [] if before is None else before.columns
-    arrays = [_array(values[field.name], field.type) for field in list(schema)[len(first) :]]
-    return pa.RecordBatch.from_arrays([*first, *arrays], schema=schema)
+    """With a column for each value that is not None, behind those of `before`."""
+    fields, arrays = [], []
+    for field in SCHEMAS[kind]:
+        given = values.get(field.name)
+        if given is not None:
+            fields.append(field)
+            arrays.append(_array(given, field.type))
+        elif field.name in values and field.name not in OPTIONAL:
+            raise ValueError(f"{field.name} has no usual value")
+    if before is None:
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+    schema = pa.schema([*before.schema, *fields])
+    return pa.RecordBatch.from_arrays([*before.columns, *arrays], schema=schema)
 
 
 def _array(values: Any, arrow_type: pa.DataType) -> pa.Array:

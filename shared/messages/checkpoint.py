@@ -18,7 +18,7 @@ from shared.domain.platform import Platform
 from shared.domain.quantile_sketch import QuantileSketch
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats, Integers, Tasks
-from shared.domain.virtual_cluster import Cluster
+from shared.domain.virtual_cluster import Cluster, Schedule
 from shared.errors import Unreadable
 from shared.messages.envelope import Envelope
 from shared.messages.standing import Standing
@@ -78,7 +78,7 @@ class Checkpoint:
         standing, spec = self.standing, self.spec
         turnaround = finish - tasks.arrival_time
         sketch = self.sketch.add(np.maximum(turnaround, 0.0))
-        wait = waiting_times(turnaround, priced.time)
+        wait = _waiting_times(turnaround, priced.time)
         reference = np.maximum(priced.best, spec.physics.slowdown_floor_s)
         p50, p95, p99 = sketch.quantiles(0.5, 0.95, 0.99)
         makespan = max(standing.makespan, float(finish.max()))
@@ -105,12 +105,32 @@ class Checkpoint:
             turnaround_p50=p50,
             turnaround_p95=p95,
             turnaround_p99=p99,
-            idle_energy=_idle_energy(busy, makespan, spec.platform),
+            idle_energy=idle_energy(busy, makespan, spec.platform),
         )
         return after, sketch
 
 
-def waiting_times(turnaround: Floats, time: Floats) -> Floats:
+def result_columns(tasks: Tasks, priced: Price, schedule: Schedule) -> dict[str, Any]:
+    """The columns of a result that simulated and real runs compute alike."""
+    turnaround = schedule.finish - tasks.arrival_time
+    return {
+        "time": priced.time,
+        "wait": _waiting_times(turnaround, priced.time),
+        "turnaround": turnaround,
+        "energy": priced.energy,
+        "cost": priced.cost,
+        "cost_cloud": priced.cost_cloud,
+        "cost_electricity": priced.cost_electricity,
+        "gpu_time": priced.gpu_time,
+        "cpu_time": priced.cpu_time,
+        "gpu_start": schedule.gpu_start,
+        "cpu_start": schedule.cpu_start,
+        "finish": schedule.finish,
+        "status": np.where(priced.failed, "failed", "ok") if priced.failed.any() else None,
+    }
+
+
+def _waiting_times(turnaround: Floats, time: Floats) -> Floats:
     """Rounding could give a wait of -1e-16."""
     return np.maximum(turnaround - time, 0.0)
 
@@ -138,7 +158,7 @@ def _work(
     return added
 
 
-def _idle_energy(busy: list[float], makespan: float, platform: Platform) -> float:
+def idle_energy(busy: list[float], makespan: float, platform: Platform) -> float:
     watts = {each.name: each.idle_watts for each in platform.types}
     return sum(
         watts[meter.type] * max(meter.devices * makespan - worked, 0.0)

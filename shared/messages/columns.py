@@ -7,7 +7,7 @@ from these lists. A new column is one line here, and the code that computes its 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +30,18 @@ def list_of(item: pa.DataType) -> pa.DataType:
     return pa.list_(pa.field("item", item, nullable=False))
 
 
+# Of ClickHouse.
+_TYPE_DEFAULTS: dict[pa.DataType, Any] = {
+    FLOAT: 0.0,
+    INT: 0,
+    pa.int32(): 0,
+    TEXT: "",
+    FLAG: False,
+    list_of(INT): [],
+    list_of(FLOAT): [],
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     name: str
@@ -45,11 +57,24 @@ class Column:
     formerly: str = ""
     # Of a column that was always there: a message in which all rows have this leaves it out.
     usual: Any = None
+    field: pa.Field = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Once: schemas are made for each message.
+        object.__setattr__(self, "field", pa.field(self.name, self.type, nullable=self.nullable))
 
     @property
     def left_out(self) -> Any:
         """The value that a message without this column has in all rows; None: it is required."""
         return self.default if self.usual is None else self.usual
+
+    @property
+    def filled_by_default(self) -> bool:
+        """Whether ClickHouse gives rows that are inserted without this column the same value."""
+        if self.left_out is None:
+            return False
+        default = _TYPE_DEFAULTS.get(self.type) if self.default is None else self.default
+        return bool(self.left_out == default)
 
 
 TASK = (
@@ -186,11 +211,11 @@ _STANDING_TYPES: dict[Any, pa.DataType] = {
 }
 
 
-def _standing_column(name: str, field: FieldInfo) -> Column:
-    since = next((each.version for each in field.metadata if isinstance(each, Since)), 1)
-    default = None if since == 1 or isinstance(field.default, list) else field.default
-    kind = _STANDING_TYPES[field.annotation]
-    return Column(name, kind, field.description or "", since=since, default=default)
+def _standing_column(name: str, info: FieldInfo) -> Column:
+    since = next((each.version for each in info.metadata if isinstance(each, Since)), 1)
+    default = None if since == 1 or isinstance(info.default, list) else info.default
+    kind = _STANDING_TYPES[info.annotation]
+    return Column(name, kind, info.description or "", since=since, default=default)
 
 
 STANDING = tuple(_standing_column(*field) for field in Standing.model_fields.items())
@@ -207,7 +232,7 @@ _PYTHON_TYPES = {
 
 
 def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
-    return pa.schema([pa.field(c.name, c.type, nullable=c.nullable) for c in columns])
+    return pa.schema([column.field for column in columns])
 
 
 def pydantic_fields(columns: Iterable[Column]) -> dict[str, Any]:

@@ -41,8 +41,10 @@ _WORD, _DIGIT = re.compile(r"\S+"), re.compile(r"\d")
 
 def group_of(kind: str, service: str, run: str, message: str) -> str:
     """The same for events that say the same again, about another batch, version or process. Models
-    are told apart by their learner only."""
-    what = message.partition(" ")[0] if kind == "model" else _WORD.sub(_without_number, message)
+    are told apart by their learner, and by whether they were shipped or kept back."""
+    what = _WORD.sub(_without_number, message)
+    if kind == "model":  # NAME version 3 shipped: REASON
+        what = what.partition(":")[0]
     return f"{kind}|{service}|{run}|{what[:200]}"
 
 

@@ -16,9 +16,10 @@ Kind = Literal["batch", "run", "event", "model"]
 
 # batch 2: decisions name a device and a CPU; 3: and the order in which tasks are served; 4: columns
 # with the usual value in all rows are left out.
-# run 2: clusters of any devices, noise, measured times; 3: learning in lockstep; 4: real runs.
-FORMATS: dict[Kind, int] = {"batch": 4, "run": 4, "event": 1, "model": 1}
-LOCKSTEP = 3  # of a run
+# run 2: clusters of any devices, noise, measured times; 3: learning in lockstep; 4: real runs;
+# 5: forks. Other runs have 4, so that services of the version before can read them.
+FORMATS: dict[Kind, int] = {"batch": 4, "run": 5, "event": 1, "model": 1}
+LOCKSTEP, UNFORKED = 3, 4  # of a run
 
 
 def too_new(kind: Kind, number: int) -> str | None:

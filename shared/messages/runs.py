@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from shared.domain.schedulers import LEARNERS
 from shared.domain.spec import RunSpec
+from shared.domain.workload import Cursor
 from shared.errors import Unreadable
 from shared.messages.formats import LOCKSTEP, RunFormat, problem
 
@@ -68,6 +69,31 @@ class SuspensionRequest(BaseModel):
     batch: int | None = None
 
 
+class Fork(BaseModel):
+    """Where a run branches off another one: it shares that run's tasks and results before `at`."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    run: str  # the parent
+    at: int  # the first task of its own
+    changes: tuple[str, ...] = ()  # as they were given: path=value
+    # Its task stream begins here.
+    cursor: Cursor
+    next_batch: int
+    # By scheduler that the parent does not have: the one of the parent whose cluster it takes over.
+    takes_over: dict[str, str] = {}
+    # The learners that go on with the parent's models, each with the first task that it may learn
+    # from; the others are pre-trained, and learn from `at` on.
+    learners: dict[str, int] = {}
+    # In lockstep: the version of the parent's models that decides task `at`.
+    version: int | None = None
+    # Whether devices and prices are the parent's.
+    same_platform: bool = True
+    # Of submitted tasks: how many of the parent's follow, and whether the stream ends with them.
+    submitted: int = 0
+    ended: bool = False
+
+
 class RunRecord(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -85,6 +111,7 @@ class RunRecord(BaseModel):
     # What people write about it; older records have none.
     tags: tuple[str, ...] = ()
     notes: str = ""
+    fork: Fork | None = None  # None: it begins with its first task
 
     @property
     def competing(self) -> tuple[str, ...]:

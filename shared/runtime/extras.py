@@ -9,6 +9,7 @@ from shared.errors import ArenaError
 # The extra that a package belongs to, and what needs it.
 EXTRAS = {
     "torch": ("train", "the trainer, and exporting a network,"),
+    "opentelemetry.sdk": ("tracing", "HYBRID_TRACES"),
     "chdb": ("embedded", "the embedded ClickHouse of `hybrid up`"),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,6 +25,7 @@ NEXT_TASK = "X-Next-Task"  # the task id that the run expects, when others were 
 # How long to retry while the arena is unavailable (being restarted, say), and how often.
 PATIENCE_SECONDS = 120.0
 RETRY_SECONDS = 0.25
+DOWNLOAD_SECONDS = 300.0  # that a stretch of a large answer may take
 TOO_MANY = 429
 UNAVAILABLE = (502, 503, 504)
 
@@ -105,6 +106,26 @@ class GatewayClient:
         headers = {MANIFEST: response.headers.get(MODEL_MANIFEST, "")}
         return read_model(subjects.model(run, name), headers, response.content)
 
+    def download(self, path: str, **parameters: Any) -> Iterator[bytes]:
+        """A large answer, piece by piece."""
+        query = _without_none(parameters)
+        try:
+            with self._client.stream(
+                "GET", path, params=query, timeout=DOWNLOAD_SECONDS
+            ) as response:
+                if not response.is_success:
+                    response.read()
+                    raise Refused(_reason(response), response.status_code, response.headers)
+                yield from response.iter_bytes()
+        except httpx.HTTPError as error:
+            raise self._unavailable(error) from None
+
+    def _unavailable(self, error: httpx.HTTPError) -> Unavailable:
+        return Unavailable(
+            f"no arena answers at {self.url} ({type(error).__name__}); "
+            "start one with `hybrid up`, or say where it is with --url or --data-dir"
+        )
+
     def _send(self, method: str, path: str, **options: Any) -> Any:
         return self._request(method, path, **options).json()
 
@@ -112,10 +133,7 @@ class GatewayClient:
         try:
             response = self._client.request(method, path, **options)
         except httpx.HTTPError as error:
-            raise Unavailable(
-                f"no arena answers at {self.url} ({type(error).__name__}); "
-                "start one with `hybrid up`, or say where it is with --url or --data-dir"
-            ) from None
+            raise self._unavailable(error) from None
         if response.is_success or (response.status_code == 503 and path == "/api/health"):
             return response
         raise Refused(_reason(response), response.status_code, response.headers)

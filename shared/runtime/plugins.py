@@ -1,12 +1,14 @@
-"""Classes of a user's own file or package: policies and learners."""
+"""Classes of a user's own file or of an installed package: policies and learners."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import inspect
 import sys
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar, cast
@@ -15,14 +17,31 @@ from shared.errors import ArenaError
 
 Base = TypeVar("Base")
 
+# Groups of entry points: what installed packages offer.
+POLICY_GROUP, LEARNER_GROUP = "hybrid.policies", "hybrid.learners"
+
 
 class PluginError(ArenaError):
     """A file or module cannot be loaded."""
 
 
+def entry_points(group: str) -> dict[str, str]:
+    """The `package.module:Class` of each name that an installed package offers."""
+    return {each.name: each.value for each in metadata.entry_points(group=group)}
+
+
 def load_module(location: str) -> ModuleType:
     """Of a file (`path/to/file.py`) or a package (`package.module`)."""
     return _load_file(Path(location)) if location.endswith(".py") else _import(location)
+
+
+def fingerprint(reference: str) -> bytes:
+    """Of the file that a reference names; empty for a package, or without a file."""
+    location = reference.partition(":")[0]
+    path = Path(location)
+    if not (location.endswith(".py") and path.is_file()):
+        return b""
+    return hashlib.sha256(path.read_bytes()).digest()
 
 
 def classes_in(

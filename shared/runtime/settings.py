@@ -78,7 +78,7 @@ class Settings(BaseSettings):
 
     policy: str = Field(
         default="",
-        description="a worker's policy: a built-in name, package.module:Class, or file.py",
+        description="a worker's policy: a name, package.module:Class, file.py or file.onnx",
     )
     plugins: str = Field(
         default="",
@@ -87,6 +87,8 @@ class Settings(BaseSettings):
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "console"] = "json"
+    # OpenTelemetry traces of batches; with otlp, OTEL_EXPORTER_OTLP_ENDPOINT says where to.
+    traces: Literal["", "otlp", "console"] = ""
 
     # Size limits of the streams; back-pressure starts before they are full.
     tasks_max_bytes: int = 512 * MEGABYTE
@@ -132,7 +134,9 @@ class Settings(BaseSettings):
     executor_task_seconds: float = Field(default=600, gt=0, description="longest task of any run")
     executor_task_memory_mb: float = Field(default=8192, gt=0, description="largest task")
     executor_memory_mb: float = Field(
-        default=0, ge=0, description="of all devices together; 0: four fifths of the machine's"
+        default=0,
+        ge=0,
+        description="of all devices together; 0: four fifths of the machine's or container's",
     )
 
     # The trainer signs models with this key; workers verify with the public key. Without it,

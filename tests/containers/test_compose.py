@@ -4,26 +4,39 @@ from __future__ import annotations
 
 import pytest
 import yaml
+from docker.models.containers import Container
 
 from tests.containers.cluster import ROOT, SLOW, Cluster
 from tests.counting import COUNTED, once
 from tests.e2e.arena import FINGERPRINT, RULES
+from tests.real_results import ROWS, SPEC, check_rows
+from tests.waiting import until
 
 SERVICES = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
-ALWAYS = sorted(name for name, service in SERVICES.items() if "profiles" not in service)
+PROFILE = "real"
+STARTED = sorted(
+    name for name, service in SERVICES.items() if service.get("profiles", [PROFILE]) == [PROFILE]
+)
 TASKS = 20_000
+
+DEVICE_PROCESS = "shared.execution.child"
+# The executor is the only child of the container's init, which ends with it.
+KILL_EXECUTOR = """
+import os, pathlib, signal
+os.kill(int(pathlib.Path("/proc/1/task/1/children").read_text().split()[0]), signal.SIGKILL)
+"""
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Cluster:
-    return Cluster(tmp_path_factory.mktemp("cluster"), SLOW)
+    return Cluster(tmp_path_factory.mktemp("cluster"), SLOW, COMPOSE_PROFILES=PROFILE)
 
 
 def test_every_service_of_the_file_runs(cluster: Cluster) -> None:
-    assert set(cluster.services) == {*ALWAYS, "scheduler-slow"}
+    assert set(cluster.services) == {*STARTED, "scheduler-slow"}
 
 
-@pytest.mark.parametrize("service", ALWAYS)
+@pytest.mark.parametrize("service", STARTED)
 def test_a_container_has_no_more_rights_than_it_needs(cluster: Cluster, service: str) -> None:
     for container in cluster.containers(service):
         host = container.attrs["HostConfig"]
@@ -32,6 +45,7 @@ def test_a_container_has_no_more_rights_than_it_needs(cluster: Cluster, service:
         assert "no-new-privileges:true" in host["SecurityOpt"]
         assert host["ReadonlyRootfs"]
         assert not host["Privileged"]
+        assert host["Memory"] > 0
         code, _ = container.exec_run(["sh", "-c", "echo x > /usr/nobody-writes-here"])
         assert code != 0
 
@@ -45,7 +59,7 @@ def test_any_container_may_be_restarted_or_killed_in_the_middle_of_a_run(
     undisturbed = cluster.start_run(**spec, pace="max")
     cluster.complete(undisturbed)
     run = cluster.start_run(**spec, pace=200)
-    for service in ALWAYS:
+    for service in STARTED:
         sent = cluster.status(run)["tasks_sent"]
         cluster.wait_for(run, lambda status, sent=sent: status["tasks_sent"] > sent)
         for container in cluster.containers(service):
@@ -74,3 +88,28 @@ def test_workers_come_and_go_under_load(cluster: Cluster) -> None:
         )
     cluster.complete(run)
     assert cluster.sql(COUNTED.format(run=run)) == once(TASKS, ["greedy", "slow"])
+
+
+@pytest.mark.parametrize("how", ["kill the container", "kill the process"])
+def test_an_executor_killed_in_a_real_run_loses_and_doubles_nothing(
+    cluster: Cluster, how: str
+) -> None:
+    (executor,) = cluster.containers("executor")
+    assert not device_processes(executor)
+    run = cluster.start_run(**SPEC)
+    cluster.wait_for(run, lambda status: status["tasks_processed"] > 5)
+    devices = device_processes(executor)
+    assert len(devices) == len(SPEC["cluster"]["devices"])
+    if how == "kill the container":
+        executor.kill("SIGKILL")
+        executor.start()  # Docker does not restart what was killed by hand
+    else:
+        executor.exec_run(["python", "-c", KILL_EXECUTOR])
+    cluster.complete(run)
+    check_rows(cluster.sql(ROWS.format(run=run)))
+    until(lambda: not device_processes(executor), "no device process is left")
+
+
+def device_processes(executor: Container) -> list[str]:
+    found = executor.top(ps_args="-eo pid,args")["Processes"]
+    return [pid for pid, command in found if DEVICE_PROCESS in command]

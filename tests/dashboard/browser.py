@@ -125,7 +125,7 @@ class Viewer:
 
 
 DRAWN = """
-    () => document.querySelector("main [data-testid^='widget-']")
+    () => document.querySelector("main :is([data-testid^='widget-'], [data-testid='guide'])")
         && !document.querySelector("[aria-busy='true']")
         && document.fonts.status === "loaded"
         && document.getAnimations().length === 0

@@ -19,6 +19,7 @@ VIEWS: dict[str, dict[str, Any]] = {
     "task": {"task": 5},
     "compare": {},
     "new": {},
+    "guide": {"page": "schedulers.md"},
 }
 
 

@@ -131,6 +131,32 @@ def test_the_menu_stays_open_while_the_run_goes_on(viewer: Viewer, arena: ArenaP
     arena.http.post("/api/simulation/stop", params={"run": run})
 
 
+def test_the_csv_of_a_curve_has_its_points(viewer: Viewer, arena: ArenaProcess, run: str) -> None:
+    viewer.open("arena", run=run)
+    viewer.wait_until_drawn()
+    viewer.chart("cumulative")
+    rows = rows_of(export(viewer, "cumulative", "CSV of what is shown"))
+    greedy = [row for row in rows if row["line"] == "greedy"]
+    assert len(greedy) > 10
+    (stored,) = arena.sql(
+        "SELECT count() AS tasks, sum(turnaround) AS total FROM scheduler_results "
+        f"FINAL WHERE run = '{run}' AND scheduler = 'greedy'"
+    )
+    assert int(greedy[-1]["tasks"]) == stored["tasks"]
+    assert float(greedy[-1]["total_turnaround"]) == pytest.approx(stored["total"], rel=1e-6)
+
+
+def test_the_arrow_keys_go_through_the_menu(viewer: Viewer, run: str) -> None:
+    viewer.open("arena", run=run)
+    viewer.wait_until_drawn()
+    viewer.page.get_by_test_id("export-comparison").focus()
+    for key in ("Enter", "ArrowDown", "ArrowDown"):
+        viewer.page.keyboard.press(key)
+    with viewer.page.expect_download() as download:
+        viewer.page.keyboard.press("Enter")
+    assert download.value.suggested_filename == "comparison.csv"
+
+
 def test_the_menu_works_by_keyboard_alone(viewer: Viewer, run: str) -> None:
     viewer.open("arena", run=run)
     viewer.wait_until_drawn()

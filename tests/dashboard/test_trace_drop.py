@@ -7,9 +7,10 @@ import io
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser
 
 from tests.dashboard.browser import Viewer
-from tests.dashboard.conftest import wait_until_stored
+from tests.dashboard.conftest import open_viewer, wait_until_stored
 from tests.e2e.arena import ArenaProcess
 
 COLUMNS = (
@@ -79,6 +80,27 @@ def test_a_dropped_trace_is_replayed_to_its_end(
     ]
     viewer.page.get_by_test_id("run-facts").get_by_text(trace.name).wait_for()
     forget_refusals(viewer)
+
+
+def test_a_run_is_stopped_when_the_page_that_sends_its_trace_is_closed(
+    browser: Browser, arena: ArenaProcess, run: str, trace: Path
+) -> None:
+    with open_viewer(browser, arena) as viewer:
+        viewer.open("new", run=run)
+        drop(viewer, trace.name, trace.read_text())
+        # All learners are pre-trained before the first task can be sent.
+        notice = viewer.page.get_by_test_id("sending-trace")
+        notice.get_by_text("0 of 78 tasks").wait_for()
+        newest = arena.http.get("/api/runs", params={"limit": 1}).json()[0]
+        # Another view does not end it.
+        viewer.page.get_by_role("link", name="Log").click()
+        viewer.widget("events").wait_for()
+        notice.wait_for()
+        assert arena.http.get(f"/api/runs/{newest['run']}").json()["state"] == "running"
+        viewer.page.on("dialog", lambda dialog: dialog.accept())
+        viewer.page.goto("about:blank")
+        arena.wait_for(newest["run"], lambda status: status["state"] == "stopped")
+        forget_refusals(viewer)
 
 
 def test_a_file_that_is_no_trace_says_what_is_missing(

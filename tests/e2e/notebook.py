@@ -1,4 +1,4 @@
-"""Execute the analysis notebook against an arena; as a command, renew its stored outputs."""
+"""Execute the notebooks against an arena; as a command, renew their stored outputs."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tests.e2e.arena import ArenaProcess, hybrid
 from tests.waiting import PATIENCE
 
 NOTEBOOK = Path("deploy/notebooks/analysis.ipynb")
+CLIENT_NOTEBOOKS = (Path("clients/notebooks/gym.ipynb"), Path("clients/notebooks/client.ipynb"))
 
 
 def running(arena: ArenaProcess) -> Arena:
@@ -32,12 +33,13 @@ def environment(arena: ArenaProcess, run: str = "") -> dict[str, str]:
         "HYBRID_CLICKHOUSE_URL": f"http://127.0.0.1:{found.ports.clickhouse}",
         "HYBRID_CLICKHOUSE_PASSWORD": found.secrets.analyst,
         "HYBRID_RUN": run,
+        "HYBRID_URL": found.url,
     }
 
 
-def executed(env: dict[str, str], folder: Path) -> Any:
-    """The stored notebook, run from its first cell to its last by a kernel in this folder."""
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+def executed(env: dict[str, str], folder: Path, stored: Path = NOTEBOOK) -> Any:
+    """A stored notebook, run from its first cell to its last by a kernel in this folder."""
+    notebook = nbformat.read(stored, as_version=4)
     client = NotebookClient(
         notebook,
         timeout=PATIENCE,
@@ -63,13 +65,19 @@ def main() -> None:
                 "--data-dir", str(arena.folder), timeout=3600,
             )  # fmt: skip
             print(done.stdout or done.stderr)
-            notebook = executed(environment(arena), Path(folder))
+            env = environment(arena)
+            renew(NOTEBOOK, executed(env, Path(folder)))
+            for each in CLIENT_NOTEBOOKS:
+                renew(each, executed(env, Path(folder), each))
         finally:
             arena.stop()
+
+
+def renew(path: Path, notebook: Any) -> None:
     # The kernel's exact version says nothing of the results.
     notebook.metadata["language_info"] = {"name": "python"}
-    nbformat.write(notebook, NOTEBOOK)
-    print(f"wrote {NOTEBOOK}: {NOTEBOOK.stat().st_size / 1e3:.0f} kB")
+    nbformat.write(notebook, path)
+    print(f"wrote {path}: {path.stat().st_size / 1e3:.0f} kB")
 
 
 if __name__ == "__main__":

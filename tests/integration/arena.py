@@ -181,8 +181,9 @@ class Arena:
             sequence = message.seq + 1
 
     async def batches(self, stream: str, subject: str) -> list[Batch]:
+        """The messages of a subject, with all columns."""
         return [
-            batches.decode(message.data, message.subject)
+            complete(batches.decode(message.data, message.subject))
             for message in await self.messages(stream, subject)
         ]
 
@@ -252,3 +253,7 @@ def policy_file(folder: Path, name: str, body: str) -> str:
         f"    def decide(self, tasks, spec):\n        {body}\n"
     )
     return str(path)
+
+
+def complete(batch: Batch) -> Batch:
+    return Batch(batch.envelope, batches.complete(batch.rows, batch.envelope.kind))

@@ -62,7 +62,7 @@ def in_one_batch(run: RunRecord, decisions: list[Batch]) -> pa.Table:
     """The results if all decisions were one batch."""
     one_batch = rows_of(decisions).combine_chunks().to_batches()[0]
     rows, _ = Simulation.new(run.spec).advance(one_batch)
-    return pa.Table.from_batches([rows])
+    return pa.Table.from_batches([batches.complete(rows, "results")])
 
 
 async def results(arena: Arena, run: RunRecord) -> list[Batch]:

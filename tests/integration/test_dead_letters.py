@@ -30,9 +30,8 @@ def a_batch(kind: str, run: RunRecord, scheduler: str) -> Batch:
     if kind != "tasks":
         rows = batches.decision_rows(rows, tasks, decisions, RunSpec().platform)
     if kind == "results":
-        zeros = {column.name: np.zeros(5) for column in RESULT}
-        others = {"status": ["ok"] * 5, **batches.simulated_columns(5)}
-        rows = batches.result_rows(rows, zeros | others)
+        zeros = {column.name: np.zeros(5) for column in RESULT if column.left_out is None}
+        rows = batches.result_rows(rows, zeros)
     name = scheduler if kind != "tasks" else ""
     return Batch(Envelope(kind, run.run, 0, 1e9, name, state={}), rows)
 

@@ -112,7 +112,7 @@ async def test_a_policy_sees_what_really_finished(arena: Arena) -> None:
     rows = results(arena, run, "eft")
     on_accelerator = [row["task_id"] for row in rows if row["gpu_time"] > 0]
     # By the platform every task would end before the next arrives, 25 ms later, and all 20 would be
-    # best on the accelerator.
+    # best on the accelerator. At worst, on a busy machine, all are decided together: two of three.
     assert on_accelerator[0] == 0
     assert len(on_accelerator) <= 16
 

@@ -10,8 +10,8 @@ from pydantic import SecretStr
 
 from services.scheduler import model_cache
 from services.scheduler.frozen_forest import FrozenForest
+from services.scheduler.loaded_policies import LoadedPolicies
 from services.scheduler.model_cache import ModelCache
-from services.scheduler.policies.hybrid_ml import HybridMl
 from services.trainer.learners import hybrid_ml as forest
 from shared.bus import model_registry, streams
 from shared.bus.client import Bus
@@ -280,6 +280,9 @@ async def test_published_models_are_signed(bus: Bus) -> None:
         await model_registry.newest(bus, RUN, FOREST)
 
 
+FROZEN_FOREST = "services.scheduler.frozen_forest:FrozenForest"
+
+
 class TestModelCache:
     """Without a subscription to new models."""
 
@@ -289,7 +292,7 @@ class TestModelCache:
     async def test_a_missed_model_is_found_by_polling(
         self, bus: Bus, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        cache = ModelCache(HybridMl(), bus)
+        cache = ModelCache(LoadedPolicies("hybrid_ml"), bus)
         await publish_model(bus, 1, always(0.25))
         assert await self.version_used(cache) == 1
         await publish_model(bus, 2, always(0.5))
@@ -298,7 +301,7 @@ class TestModelCache:
         assert await self.version_used(cache) == 2
 
     async def test_an_old_model_that_arrives_late_is_ignored(self, bus: Bus) -> None:
-        cache = ModelCache(HybridMl(), bus)
+        cache = ModelCache(LoadedPolicies("hybrid_ml"), bus)
         old = always(0.25)
         await publish_model(bus, 1, old)
         await publish_model(bus, 2, always(0.5))
@@ -308,14 +311,14 @@ class TestModelCache:
         assert await self.version_used(cache) == 2
 
     async def test_models_of_runs_without_a_decision_are_ignored(self, bus: Bus) -> None:
-        cache = ModelCache(HybridMl(), bus)
+        cache = ModelCache(LoadedPolicies("hybrid_ml"), bus)
         for number in range(50):
             await cache.on_model(f"models.other{number}.{FOREST}", {}, b"")
         assert cache._entries == {}
         assert (await bus.jetstream.stream_info(subjects.EVENTS)).state.messages == 0
 
     async def test_it_keeps_the_models_of_the_runs_used_last(self, bus: Bus) -> None:
-        cache = ModelCache(HybridMl(), bus)
+        cache = ModelCache(LoadedPolicies("hybrid_ml"), bus)
         body = always(0.25)
         for number in range(model_cache.CACHED_RUNS + 3):
             run = f"run{number}"
@@ -325,7 +328,7 @@ class TestModelCache:
         assert (await cache.model("run0"))[1] == 1
 
     async def test_a_frozen_policy_finds_its_model_after_many_versions(self, bus: Bus) -> None:
-        cache = ModelCache(FrozenForest(), bus)
+        cache = ModelCache(LoadedPolicies(FROZEN_FOREST), bus)
         await publish_model(bus, 1, always(0.25))
         for version in range(2, streams.KEPT_VERSIONS + 3):
             await publish_model(bus, version, always(0.5))
@@ -337,7 +340,7 @@ class TestModelCache:
         self, bus: Bus, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(model_cache, "POLL_SECONDS", 0.0)
-        cache = ModelCache(FrozenForest(), bus)
+        cache = ModelCache(LoadedPolicies(FROZEN_FOREST), bus)
         assert await self.version_used(cache) == 0
         for version in (1, 2, 3):
             await publish_model(bus, version, always(version / 4))

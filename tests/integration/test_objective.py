@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load, save
 
+from services.trainer import learner_registry
 from services.trainer.learner import Learner, Results, Update
-from services.trainer.trainer import Trainer
+from services.trainer.learner_registry import LearnerRegistry
 from shared.bus import model_registry
 from shared.domain.tasks import Tasks
 from shared.messages.runs import RunState
@@ -38,12 +39,15 @@ class Follower(Learner):
         return Update(save({"energy": np.array([self.spec.objective.energy])}), "made")
 
 
+class OnlyFollower(LearnerRegistry):
+    def __init__(self, plugins: str) -> None:
+        self.learners, self._fingerprints = {NAME: Follower}, {}
+
+
 async def test_learners_follow_a_new_objective(
     arena: Arena, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        Trainer, "_load_learners", lambda self: self._learners.update({NAME: Follower})
-    )
+    monkeypatch.setattr(learner_registry, "LearnerRegistry", OnlyFollower)
     await arena.start("trainer")
     run = await arena.run(schedulers=[NAME], learning={"pretrain_tasks": 100})
 

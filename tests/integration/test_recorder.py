@@ -19,7 +19,7 @@ from shared.messages.batches import Batch, Envelope
 from shared.messages.events import Event
 from shared.messages.runs import RunRecord, RunState
 from tests.integration import clickhouse_server
-from tests.integration.arena import Arena, eventually
+from tests.integration.arena import Arena, complete, eventually
 from tests.integration.nats_server import free_port
 from tests.integration.publishing import publish_run
 
@@ -50,7 +50,7 @@ def expected_rows(found: list[Batch], names: list[str]) -> list[dict[str, Any]]:
             **{name: row[name] for name in names},
         }
         for batch in found
-        for row in batch.rows.to_pylist()
+        for row in complete(batch).rows.to_pylist()
     ]
 
 
@@ -64,7 +64,7 @@ async def test_rows_equal_the_messages(arena: Arena) -> None:
     await arena.start("recorder")
     sent = await publish_run(arena, run)
     await recorded(arena)
-    names = sent["tasks"][0].rows.schema.names
+    names = batches.TASKS.names
     rows = arena.store.query(
         f"SELECT run, batch, {', '.join(names)} FROM tasks FINAL ORDER BY task_id"
     )
@@ -99,7 +99,7 @@ async def test_training_data_is_the_oracles(arena: Arena) -> None:
             "optimal_time": row["time"],
         }
         for batch in sent["oracle"]
-        for row in batch.rows.to_pylist()
+        for row in complete(batch).rows.to_pylist()
     ]
 
 

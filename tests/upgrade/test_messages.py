@@ -12,7 +12,7 @@ from nats.js.errors import NotFoundError
 
 from shared.messages import batches, subjects
 from shared.messages.formats import FORMATS, Kind
-from tests.integration.arena import Arena, eventually
+from tests.integration.arena import Arena, complete, eventually
 from tests.upgrade.recording import FOLDERS, Message, Recording, extended, newer, publish
 
 # What does not depend on the cluster's queues: version 0.1 let a part that waits block others.
@@ -82,7 +82,7 @@ async def test_the_simulator_goes_on_from_an_old_checkpoint(
     for found, message in zip(
         (await arena.batches(subjects.RESULTS, ">"))[2:], results[2:], strict=True
     ):
-        expected = batches.decode(message.body, message.subject)
+        expected = complete(batches.decode(message.body, message.subject))
         assert found.rows.select(PRICED).equals(expected.rows.select(PRICED))
         finish, before = (batches.column(rows, "finish") for rows in (found.rows, expected.rows))
         assert (finish <= before).all()
@@ -101,7 +101,7 @@ async def test_a_worker_decides_with_an_old_model(
     await arena.schedulers("hybrid_ml")
     await eventually(lambda: arena.count(subjects.DECISIONS), equals=len(decided))
     found = await arena.batches(subjects.DECISIONS, ">")
-    expected = [batches.decode(message.body, message.subject) for message in decided]
+    expected = [complete(batches.decode(message.body, message.subject)) for message in decided]
     decided_now = {batch.envelope.batch: batch.rows.select(DECIDED) for batch in found}
     decided_then = {batch.envelope.batch: batch.rows.select(DECIDED) for batch in expected}
     assert decided_now == decided_then

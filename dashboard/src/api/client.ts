@@ -41,11 +41,16 @@ export function runPath(run: string, rest = "", query: Query = {}): string {
 }
 
 export function get<T>(url: string, signal?: AbortSignal): Promise<T> {
-  return request("GET", url, undefined, signal);
+  return request("GET", url, undefined, signal && { signal });
 }
 
-export function post<T>(url: string, body?: unknown, signal?: AbortSignal): Promise<T> {
-  return request("POST", url, body, signal);
+export function getText(url: string, signal?: AbortSignal): Promise<string> {
+  return requestText("GET", url, undefined, signal && { signal });
+}
+
+/** With `keepalive` the request is sent even if the page is closed meanwhile. */
+export function post<T>(url: string, body?: unknown, options?: Pick<RequestInit, "signal" | "keepalive">): Promise<T> {
+  return request("POST", url, body, options);
 }
 
 /** CSV in the body; null where the gateway asks to try again later. */
@@ -66,14 +71,18 @@ export function remove<T>(url: string): Promise<T> {
   return request("DELETE", url);
 }
 
-async function request<T>(method: string, url: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+async function request<T>(method: string, url: string, body?: unknown, options?: RequestInit): Promise<T> {
+  return JSON.parse(await requestText(method, url, body, options)) as T;
+}
+
+async function requestText(method: string, url: string, body?: unknown, options: RequestInit = {}): Promise<string> {
   const headers: Record<string, string> = {};
   const token = readToken();
   if (token && method !== "GET") headers.Authorization = `Bearer ${token}`;
   const blob = body instanceof Blob ? body : null;
   if (body !== undefined) headers["Content-Type"] = blob?.type ?? "application/json";
   const content = body === undefined ? null : (blob ?? JSON.stringify(body));
-  const init = { method, headers, body: content, signal: signal ?? null };
+  const init = { ...options, method, headers, body: content };
   let response: Response;
   try {
     response = await fetch(url, init);
@@ -83,7 +92,7 @@ async function request<T>(method: string, url: string, body?: unknown, signal?: 
   }
   const text = await response.text();
   // /api/health answers 503 with the usual body when a service is missing.
-  if (response.ok || (response.status === 503 && url.startsWith("/api/health"))) return JSON.parse(text) as T;
+  if (response.ok || (response.status === 503 && url.startsWith("/api/health"))) return text;
   throw new ApiError(problemOf(response, text));
 }
 

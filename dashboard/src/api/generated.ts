@@ -590,6 +590,17 @@ export interface components {
             score: number | null;
             type: string;
         };
+        /** @description Two runs on the same range of tasks. */
+        Comparison: {
+            /** @description the task after the last one that all schedulers have done */
+            end: number;
+            first: number;
+            other: string;
+            run: string;
+            schedulers: {
+                [key: string]: components["schemas"]["SchedulerComparison"];
+            };
+        };
         Component: {
             ok: boolean;
             problem?: string | null;
@@ -938,6 +949,29 @@ export interface components {
             /** @description devices of one type that it takes */
             width: number | null;
         };
+        /** @description What a scheduler achieved on a range of tasks; means are per task. */
+        Figures: {
+            /** @description dollars */
+            avg_cost: number;
+            /** @description joules, of devices that work */
+            avg_energy: number;
+            /** @description seconds of execution */
+            avg_time: number;
+            /** @description seconds */
+            avg_turnaround: number;
+            /** @description seconds */
+            avg_wait: number;
+            failed: number;
+            /** @description when the last of these tasks finishes, simulated seconds */
+            makespan: number;
+            tasks: number;
+            /** @description exact, seconds */
+            turnaround_p50: number;
+            /** @description exact, seconds */
+            turnaround_p95: number;
+            /** @description exact, seconds */
+            turnaround_p99: number;
+        };
         /** @description The learner behind `hybrid_ml`: a random forest that imitates the Oracle. */
         Forest: {
             /**
@@ -967,6 +1001,27 @@ export interface components {
              * @default 1000
              */
             window: number;
+        };
+        /** @description A fork of a run at a task, with something changed. */
+        ForkRequest: {
+            /** @description the first task that the fork decides itself */
+            at: number;
+            /**
+             * @description fields of the spec that are different from there on, as path=value
+             * @default []
+             * @example [
+             *       "cluster.gpus=5",
+             *       "workload.arrival_rate=20"
+             *     ]
+             */
+            changes: string[];
+            /**
+             * @description by scheduler that the run does not have: the one whose cluster it continues
+             * @default {}
+             */
+            takes_over: {
+                [key: string]: string;
+            };
         };
         Health: {
             clickhouse: components["schemas"]["Component"];
@@ -1610,7 +1665,7 @@ export interface components {
             pareto: boolean;
             /** @description among competitors: 1 is best, equal scores share one; none: a reference */
             rank: number | null;
-            /** @description the same as `tasks` */
+            /** @description tasks with a result of its own; the rest is over `tasks`, which all have */
             results: number;
             /** @description 1 is best in everything that counts; lower is better */
             score: number;
@@ -1854,6 +1909,8 @@ export interface components {
         };
         Run: {
             created_at: number;
+            /** @description none: it is no fork */
+            fork?: components["schemas"]["RunFork"] | null;
             /** @description those of its schedulers that learn */
             learning_schedulers: string[];
             /** @description which model decides a task follows from the task, so that results can be repeated; the objective of such a run cannot be changed */
@@ -1876,6 +1933,8 @@ export interface components {
             /** @description the arrival bound, seconds of simulated time: no makespan is below it; none until the run is complete, and for more than two million tasks */
             bound: number | null;
             created_at: number;
+            /** @description none: it is no fork */
+            fork?: components["schemas"]["RunFork"] | null;
             /** @description those of its schedulers that learn */
             learning_schedulers: string[];
             /** @description work that arrives over what all devices together can do, of the first 10,000 tasks; none where all arrive at once, and for submitted tasks until the run has ended */
@@ -1904,6 +1963,24 @@ export interface components {
             /** @description the device types of the cluster */
             types: components["schemas"]["DeviceType"][];
             updated_at: number;
+        };
+        RunFigures: {
+            /** @description the task after the last one of the range */
+            end: number;
+            first: number;
+            run: string;
+            schedulers: {
+                [key: string]: components["schemas"]["Figures"];
+            };
+        };
+        /** @description Where a run branches off another one, whose tasks and results before it shares. */
+        RunFork: {
+            /** @description the first task of its own */
+            at: number;
+            /** @description what is different from there on, as path=value */
+            changes: string[];
+            /** @description the run that it was forked from */
+            run: string;
         };
         /** @description What people write about a run. */
         RunNotes: {
@@ -2103,6 +2180,16 @@ export interface components {
             description: string;
             name: string;
         };
+        SchedulerComparison: {
+            /** @description tasks that finish at another time in the other run; none: it is in one run */
+            different: number | null;
+            /** @description none: it takes no part in this run */
+            figures: components["schemas"]["Figures"] | null;
+            /** @description the first of them; none: there is none */
+            first_different: number | null;
+            /** @description in the other run; none: it takes no part there */
+            other: components["schemas"]["Figures"] | null;
+        };
         /**
          * @description A scheduler's totals and its averages per task. A failed task is charged as if it had run on
          *     the slowest device type that can run it.
@@ -2156,7 +2243,7 @@ export interface components {
              * @default 0
              */
             makespan: number;
-            /** @description the same as `tasks` */
+            /** @description tasks with a result of its own; the rest is over `tasks`, which all have */
             results: number;
             /**
              * @description tasks with a result
@@ -3025,6 +3112,7 @@ export type Choices = components['schemas']['Choices'];
 export type Cluster = components['schemas']['Cluster'];
 export type ComparativeRow = components['schemas']['ComparativeRow'];
 export type ComparedDevice = components['schemas']['ComparedDevice'];
+export type Comparison = components['schemas']['Comparison'];
 export type Component = components['schemas']['Component'];
 export type Config = components['schemas']['Config'];
 export type Correlation = components['schemas']['Correlation'];
@@ -3042,7 +3130,9 @@ export type Errors = components['schemas']['Errors'];
 export type EventPage = components['schemas']['EventPage'];
 export type Execution = components['schemas']['Execution'];
 export type ExplainedRow = components['schemas']['ExplainedRow'];
+export type Figures = components['schemas']['Figures'];
 export type Forest = components['schemas']['Forest'];
+export type ForkRequest = components['schemas']['ForkRequest'];
 export type Health = components['schemas']['Health'];
 export type Heatmap = components['schemas']['Heatmap'];
 export type Histogram = components['schemas']['Histogram'];
@@ -3082,10 +3172,13 @@ export type ResultRow = components['schemas']['ResultRow'];
 export type RollbackRequest = components['schemas']['RollbackRequest'];
 export type Run = components['schemas']['Run'];
 export type RunDetail = components['schemas']['RunDetail'];
+export type RunFigures = components['schemas']['RunFigures'];
+export type RunFork = components['schemas']['RunFork'];
 export type RunNotes = components['schemas']['RunNotes'];
 export type RunSpec = components['schemas']['RunSpec'];
 export type RunState = components['schemas']['RunState'];
 export type Scheduler = components['schemas']['Scheduler'];
+export type SchedulerComparison = components['schemas']['SchedulerComparison'];
 export type SchedulerStanding = components['schemas']['SchedulerStanding'];
 export type ServiceReport = components['schemas']['ServiceReport'];
 export type SpecCheck = components['schemas']['SpecCheck'];

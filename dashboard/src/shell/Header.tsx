@@ -46,34 +46,20 @@ function Counters() {
   const sent = useLive((live) => live.tasksSent);
   const processed = useLive((live) => live.tasksProcessed);
   const rate = useLive((live) => live.rate);
-  const rejected = useLive((live) => live.rejected);
   return (
     <dl className="num flex items-center gap-4 text-[0.8125rem]">
       <Counter name="sent" testid="tasks-sent" value={count(sent)} raw={sent} />
       <Counter name="processed" testid="tasks-processed" value={count(processed)} raw={processed} />
       <Counter name="rate" testid="rate" value={perSecond(rate)} raw={rate} />
-      {rejected > 0 && <Counter name="rejected" testid="rejected" value={count(rejected)} raw={rejected} bad />}
     </dl>
   );
 }
 
-function Counter({
-  name,
-  testid,
-  value,
-  raw,
-  bad = false,
-}: {
-  name: string;
-  testid: string;
-  value: string;
-  raw: number;
-  bad?: boolean;
-}) {
+function Counter({ name, testid, value, raw }: { name: string; testid: string; value: string; raw: number }) {
   return (
     <div className="flex flex-col leading-tight">
       <dt className="text-[0.6875rem] text-faint">{name}</dt>
-      <dd data-testid={testid} data-value={raw} className={`font-semibold ${bad ? "text-bad" : ""}`}>
+      <dd data-testid={testid} data-value={raw} className="font-semibold">
         {value}
       </dd>
     </div>

@@ -2,16 +2,14 @@ import { CircleHelp } from "lucide-react";
 import { useRef } from "react";
 import { GLOSSARY } from "../glossary";
 import { Button } from "../ui/Button";
+import { Link } from "../ui/Link";
 import { openTour } from "./Tour";
 
-/** Served by the gateway, so that it works without the internet. */
-export const GUIDE = "/guide/guide.md";
 const PAGES = [
-  { href: GUIDE, label: "Guide" },
-  { href: "/guide/schedulers.md", label: "Schedulers" },
-  { href: "/guide/traces.md", label: "Traces" },
-  { href: "/guide/lab.md", label: "Experiments" },
-  { href: "/docs", label: "HTTP interface" },
+  { page: "guide.md", label: "Guide" },
+  { page: "schedulers.md", label: "Schedulers" },
+  { page: "traces.md", label: "Traces" },
+  { page: "lab.md", label: "Experiments" },
 ];
 
 /** The glossary, the guide and the tour. */
@@ -41,11 +39,20 @@ export function Help() {
           </Button>
         </div>
         <p className="mt-3 flex flex-wrap gap-x-4 gap-y-1">
-          {PAGES.map(({ href, label }) => (
-            <a key={href} className="text-accent underline" href={href} target="_blank" rel="noreferrer">
+          {PAGES.map(({ page, label }) => (
+            <Link
+              key={page}
+              view="guide"
+              change={{ page }}
+              className="text-accent underline"
+              onClick={() => dialog.current?.close()}
+            >
               {label}
-            </a>
+            </Link>
           ))}
+          <a className="text-accent underline" href="/docs" target="_blank" rel="noreferrer">
+            HTTP interface
+          </a>
           <button
             type="button"
             className="text-accent underline"

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "react";
 import { useStore } from "zustand";
 import { createStore } from "zustand/vanilla";
 import { Button } from "../ui/Button";
-import { GUIDE } from "./Help";
+import { Link } from "../ui/Link";
 
 const KEY = "hybrid.tour";
 
@@ -69,9 +69,9 @@ export function Tour() {
         <Button variant="ghost" onClick={close}>
           Skip
         </Button>
-        <a className="text-xs text-accent underline" href={GUIDE} target="_blank" rel="noreferrer">
+        <Link view="guide" className="text-xs text-accent underline" onClick={close}>
           The guide
-        </a>
+        </Link>
         <Button className="ml-auto" variant="primary" autoFocus onClick={() => (last ? close() : setStep(step + 1))}>
           {last ? "Start" : "Next"}
         </Button>

@@ -32,6 +32,8 @@ export interface WidgetProps extends WidgetHeading {
   scroll?: boolean;
   /** Off for forms. */
   exported?: boolean;
+  /** The CSV of the chart, where its table says less than it shows. */
+  csv?: () => string;
   /** Files to export besides what is shown. */
   files?: { label: string; href: string }[] | undefined;
   className?: string;
@@ -48,7 +50,7 @@ function toggleTable(id: string): void {
 }
 
 export function Widget(props: WidgetProps) {
-  const { id, title, caption, actions, source, table, exported = true, files, className = "" } = props;
+  const { id, title, caption, actions, source, table, exported = true, csv, files, className = "" } = props;
   const content = useRef<HTMLDivElement>(null);
   const asTable = useStore(tables, (ids) => ids.has(id));
   const heading = useId();
@@ -91,7 +93,16 @@ export function Widget(props: WidgetProps) {
               onClick={() => toggleTable(id)}
             />
           )}
-          {exported && <ExportMenu id={id} title={title} content={content} table={table} files={files} />}
+          {exported && (
+            <ExportMenu
+              id={id}
+              title={title}
+              content={content}
+              table={table}
+              csv={asTable ? undefined : csv}
+              files={files}
+            />
+          )}
         </div>
         <p className="line-clamp-2 text-xs text-muted" title={caption}>
           {caption}

@@ -108,6 +108,14 @@ export function toCsv(content: Element): string {
     .join("\r\n\r\n");
 }
 
+/** Lines of a chart over tasks: a line of text for each point. */
+export function curvesCsv(value: string, curves: readonly { name: string; points: [number, number][] }[]): string {
+  const lines = curves.flatMap(({ name, points }) =>
+    points.map(([tasks, at]) => [name, String(tasks), String(at)].map(csvCell).join(",")),
+  );
+  return [["line", "tasks", value].map(csvCell).join(","), ...lines].join("\r\n");
+}
+
 /** The names of columns come first, also those below a matrix. */
 function rowsOf({ tHead, tFoot, tBodies }: HTMLTableElement): HTMLTableRowElement[] {
   const names = [tHead, tFoot].flatMap((part) => (part ? [...part.rows] : []));

@@ -11,6 +11,7 @@ import { workloadText } from "../workload";
 import { Averages, OracleChanges } from "./compare/Averages";
 import { Curves } from "./compare/Curves";
 import { changes } from "./compare/differences";
+import { FromTask } from "./compare/FromTask";
 import { Groups } from "./compare/Groups";
 import { MoreRuns } from "./compare/MoreRuns";
 import { SpecDifferences } from "./compare/SpecDifferences";
@@ -88,6 +89,9 @@ function Pair({ a, b, more }: { a: string; b: string; more: string[] }) {
       ) : (
         // Not what is above: a list that is chosen from with the keyboard keeps the focus.
         <Fragment key={`${a}|${b}`}>
+          {left.data && right.data && (left.data.fork || right.data.fork) && (
+            <FromTask a={left.data} b={right.data} everyMs={everyMs} />
+          )}
           {more.length > 0 && complete && <Groups runs={loaded} totals={totals} />}
           <div className="grid grid-cols-1 gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
             <SpecDifferences source={source} a={left.data} b={right.data} />

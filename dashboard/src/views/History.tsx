@@ -3,9 +3,10 @@ import { runPath } from "../api/client";
 import { usePolled } from "../api/polling";
 import { isActive, pollInterval, runLabel } from "../api/runs";
 import type { RunDetail } from "../api/types";
-import { dateTime } from "../format";
+import { count, dateTime } from "../format";
 import { Empty, Link } from "../ui";
 import { workloadText } from "../workload";
+import { ForkForm } from "./fork/ForkForm";
 import { Models, ModelTable, useModels } from "./history/Models";
 import { Notes } from "./history/Notes";
 import { Reports } from "./history/Reports";
@@ -35,6 +36,7 @@ function RunDetails({ run }: { run: string }) {
     <>
       {detail.data && <Heading run={detail.data} />}
       {detail.data && <Notes run={detail.data} />}
+      {detail.data && <ForkForm run={run} spec={detail.data.spec} at={null} />}
       <div className="grid grid-cols-1 gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
         <Trends run={run} spec={detail.data?.spec ?? null} everyMs={everyMs} />
       </div>
@@ -61,6 +63,7 @@ function Heading({ run }: { run: RunDetail }) {
       <span className="text-xs text-muted">
         started {dateTime(run.created_at)} · {workloadText(run.spec)} · seed {run.spec.seed}
       </span>
+      {run.fork && <ForkedFrom run={run.run} fork={run.fork} />}
       <span className="ml-auto flex flex-wrap gap-2">
         <MetricSelect />
         <Link view="arena" change={{ run: run.run }} className={shape}>
@@ -74,5 +77,13 @@ function Heading({ run }: { run: RunDetail }) {
         </Link>
       </span>
     </div>
+  );
+}
+
+function ForkedFrom({ run, fork }: { run: string; fork: NonNullable<RunDetail["fork"]> }) {
+  return (
+    <Link view="compare" change={{ a: fork.run, b: run }} className="text-xs text-accent underline">
+      forked from {fork.run} at task #{count(fork.at)}
+    </Link>
   );
 }

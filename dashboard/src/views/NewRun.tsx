@@ -5,6 +5,7 @@ import { createStore } from "zustand/vanilla";
 import { post } from "../api/client";
 import { toastFailure } from "../api/polling";
 import type { Run } from "../api/types";
+import { useReplay } from "../trace/replay";
 import { toast } from "../ui";
 import { openView } from "../url";
 import { ClusterFields, LearningFields } from "./newrun/ClusterFields";
@@ -30,6 +31,7 @@ export default function NewRun() {
   const draft = useStore(draftStore);
   const [json, setJson] = useState<string | null>(null);
   const check = useSpecCheck(draft);
+  const startingTrace = useReplay(({ replay }) => replay !== null && replay.run === null);
   const jsonProblem = json === null ? null : fromJson(json).problem;
   const sorted = useMemo(() => sortProblems(check.problems, FORM_PATHS), [check.problems]);
   const problems = useMemo(() => currentProblems(sorted.fields, draft, check.checked), [sorted, draft, check.checked]);
@@ -80,7 +82,7 @@ export default function NewRun() {
             invalid={Object.keys(problems).length}
             others={check.current ? sorted.others : []}
             blocked={jsonProblem !== null}
-            starting={start.isPending}
+            starting={start.isPending || startingTrace}
             onStart={() => start.mutate()}
             onReset={() => change({})}
           />

@@ -32,14 +32,34 @@ export default function Scheduler() {
   useEffect(() => {
     if (!name && first) setParameters({ scheduler: first });
   }, [name, first]);
-  const pair = useMemo(() => (name ? [name, ORACLE] : []), [name]);
-  const learns = useLive((live) => (name ? (live.comparison[name]?.model_version ?? 0) > 0 : false));
-  const errors = useRunPolled<Errors>("/errors", { scheduler: name }, 10_000, name !== null);
+  const suspended = useLive((live) => name !== null && name in live.suspended);
   if (!name) return null;
   return (
     <>
       <SchedulerTabs names={names} selected={name} />
       <SuspendedNotice name={name} />
+      {suspended ? <BeforeSuspension name={name} /> : <Details name={name} />}
+    </>
+  );
+}
+
+/** It is compared with nobody: only what it has decided before is shown. */
+function BeforeSuspension({ name }: { name: string }) {
+  return (
+    <div className="grid grid-cols-1">
+      <Cell>
+        <RecentDecisions only={name} />
+      </Cell>
+    </div>
+  );
+}
+
+function Details({ name }: { name: string }) {
+  const pair = useMemo(() => [name, ORACLE], [name]);
+  const learns = useLive((live) => (live.comparison[name]?.model_version ?? 0) > 0);
+  const errors = useRunPolled<Errors>("/errors", { scheduler: name }, 10_000);
+  return (
+    <>
       <SchedulerSummary name={name} />
       <div className="mt-3.5 grid grid-cols-1 gap-3.5 lg:grid-cols-2 xl:grid-cols-3">
         <Cell>

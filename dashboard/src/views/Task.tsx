@@ -7,6 +7,7 @@ import { count } from "../format";
 import { useLive } from "../live";
 import { Badge, Button, Empty, Skeleton } from "../ui";
 import { openView, useParameter } from "../url";
+import { ForkForm } from "./fork/ForkForm";
 import { useSelectedRun } from "./selectedRun";
 import { ArrivalQueues } from "./task/ArrivalQueues";
 import { Choices } from "./task/Choices";
@@ -18,6 +19,7 @@ export default function Task() {
   const run = useSelectedRun();
   const selected = useParameter("task");
   const newest = useLive((live) => live.task?.id ?? null);
+  const spec = useLive((live) => live.spec);
   // Without a task in the address: the newest one at the time the page was opened.
   const [first] = useState(newest);
   const task = selected !== null && /^\d+$/.test(selected) ? Number(selected) : (first ?? newest);
@@ -30,6 +32,7 @@ export default function Task() {
       ) : (
         <Details key={`${run}.${task}`} run={run} task={task} />
       )}
+      {task !== null && spec && <ForkForm key={`${run}.${task}.fork`} run={run} spec={spec} at={task} />}
       <SubmitTask run={run} />
     </div>
   );

@@ -45,5 +45,6 @@ export const VIEWS: Record<string, View> = {
   task: { title: "Task", component: view(() => import("./Task")) },
   compare: { title: "Compare", component: view(() => import("./Compare")) },
   report: { title: "Report", component: view(() => import("./Report")) },
+  guide: { title: "Guide", component: view(() => import("./Guide")) },
   new: { title: "New run", component: view(() => import("./NewRun")) },
 };

@@ -23,6 +23,7 @@ import {
   tooltip,
   Widget,
 } from "../ui";
+import { curvesCsv } from "../ui/exporting";
 import { driftMarks, type Mark, markLines, markText, modelMarks } from "../ui/marks";
 import { setParameters, useParameter } from "../url";
 import { axisUnit } from "./axisUnits";
@@ -99,6 +100,7 @@ export function Cumulative({ names: only }: { names?: string[] }) {
           onChoose={(value) => setParameters({ measure: value })}
         />
       }
+      csv={() => curvesCsv(key, curves)}
       table={source.data ? <Totals progress={source.data} names={names} /> : undefined}
     >
       <div className="flex h-full gap-1">

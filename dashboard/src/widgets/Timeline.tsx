@@ -1,11 +1,12 @@
 import { ChevronDown, ChevronLeft, ChevronRight, ChevronUp, ZoomIn, ZoomOut } from "lucide-react";
 import { useEffect, useState } from "react";
+import { runPath } from "../api/client";
 import type { Polled } from "../api/polling";
 import { useRunPolled } from "../api/runs";
 import type { Timeline as Data } from "../api/types";
 import { deviceLabel, nodeNames, typeLabel } from "../devices";
 import { count, number, percent, seconds } from "../format";
-import { useDeviceTypes, useLive } from "../live";
+import { useDeviceTypes, useLive, useRun } from "../live";
 import { labelOf } from "../schedulers";
 import { usePalette } from "../theme";
 import { Badge, Button, type Column, Link, numberColumn, Select, Table, Widget } from "../ui";
@@ -39,6 +40,7 @@ const COLUMNS: Column<Data["devices"][number]>[] = [
 ];
 
 export function Timeline({ fixed = false }: { fixed?: boolean }) {
+  const run = useRun();
   const scheduler = useSelectedScheduler();
   const stored = useProgress().data;
   const ready = scheduler !== null && (stored?.schedulers[scheduler]?.tasks.length ?? 0) > 0;
@@ -55,6 +57,7 @@ export function Timeline({ fixed = false }: { fixed?: boolean }) {
       source={settled(source)}
       loading={stored === null}
       empty={ready ? undefined : "No task has run yet."}
+      files={run ? [{ label: "Whole run for Perfetto", href: runPath(run, "/trace.json", { scheduler }) }] : undefined}
       actions={
         <>
           <Select

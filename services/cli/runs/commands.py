@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -25,9 +26,12 @@ from services.cli.options import (
     Wait,
 )
 from services.cli.output import ago, coloured, err, fail, out, print_json, race_table
+from services.cli.runs import forking
 from services.cli.tables import table
 
 app = typer.Typer(no_args_is_help=True)
+app.command()(forking.fork)
+app.command()(forking.compare)
 
 
 @app.command()
@@ -171,6 +175,27 @@ def leave_out(
         print_json(changed)
     else:
         err.print(f"{scheduler} is left out of run [bold]{run}[/]")
+
+
+@app.command("export-trace")
+def export_trace(
+    run: RunId,
+    out_file: Annotated[Path, Option("--out", help="The file to write.")] = Path("trace.json"),
+    scheduler: Annotated[str | None, Option(help="Only this one; else all.")] = None,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Write what every device did and when, to look at in ui.perfetto.dev or chrome://tracing.
+
+    Example: `hybrid run export-trace 1117-101500-ab12 --scheduler eft --out eft.json`
+    """
+    pieces = connect(url, data_dir).download(f"/api/runs/{run}/trace.json", scheduler=scheduler)
+    partial = out_file.with_name(f"{out_file.name}.part")
+    with partial.open("wb") as file:
+        for piece in pieces:
+            file.write(piece)
+    partial.replace(out_file)
+    err.print(f"wrote {out_file}: {out_file.stat().st_size / 1e6:.1f} MB")
 
 
 @app.command()

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from services.gateway.analysis import queries
+from services.gateway.analysis import figures, queries
 from services.gateway.analysis.device_work import work_between
 from services.gateway.analysis.errors import error_tracks
 from services.gateway.analysis.progress import ProgressTracks
@@ -18,12 +18,14 @@ from services.gateway.analysis.queues import queue_tracks
 from services.gateway.analysis.ranking import DEFAULT_WEIGHTS, Averages, Weights, rank
 from services.gateway.analysis.schemas import (
     Analysis,
+    Comparison,
     Contest,
     Errors,
     Progress,
     Queues,
     Ranked,
     Ranking,
+    RunFigures,
     Timeline,
     Utilization,
 )
@@ -46,6 +48,8 @@ Result = TypeVar("Result")
 
 Weight = Annotated[float | None, Query(ge=0, le=100, allow_inf_nan=False, description="none: 0")]
 Moment = Annotated[float, Field(ge=0, le=LARGEST)]  # seconds of simulated time
+TaskNumber = Annotated[int, Query(ge=0, lt=2**62, description="a task's number")]
+OptionalTask = Annotated[int | None, Query(ge=0, lt=2**62, description="a task's number")]
 SchedulerName = Annotated[
     str | None, Query(max_length=32, description="none: the Oracle if it competes, else the first")
 ]
@@ -59,6 +63,33 @@ def make_router(
 
     async def cached(key: Hashable, compute: Callable[..., Result], *arguments: Any) -> Result:
         return await cache.get(key, lambda: asyncio.to_thread(compute, store, *arguments))
+
+    @router.get("/api/runs/{run}/figures")
+    async def run_figures(
+        run: RunPath, first: TaskNumber = 0, end: OptionalTask = None
+    ) -> RunFigures:
+        """What each scheduler achieved on the tasks from `first` to before `end`; none: to where
+        every scheduler has results."""
+        await control.run_book.get(run)
+        return await cached(("figures", run, first, end), figures.figures, run, first, end)
+
+    @router.get("/api/runs/{run}/comparison")
+    async def comparison(
+        run: RunPath,
+        other: Annotated[str | None, Query(max_length=64, description="none: its parent")] = None,
+        first: OptionalTask = None,
+    ) -> Comparison:
+        """This run beside another one, on the tasks from `first` on. A fork is compared with its
+        parent, and from its first own task on, unless the request says otherwise."""
+        record = await control.run_book.get(run)
+        if other is None and record.fork is None:
+            raise SpecError([f"other: run {run} is no fork: name the run to compare it with"])
+        beside = await control.run_book.get(other or (record.fork.run if record.fork else run))
+        if first is None:
+            begins = [each.fork.at for each in (record, beside) if each.fork]
+            first = max(begins) if begins else 0
+        key = ("comparison", run, beside.run, first)
+        return await cached(key, figures.compare, run, beside.run, first)
 
     @router.get("/api/runs/{run}/ranking")
     async def ranking(

@@ -237,3 +237,45 @@ class Analysis(BaseModel):
     heatmap: Heatmap
     scatter: list[Point]
     split: dict[str, Split]
+
+
+class Figures(BaseModel):
+    """What a scheduler achieved on a range of tasks; means are per task."""
+
+    tasks: int
+    failed: int
+    avg_turnaround: float = Field(description="seconds")
+    avg_wait: float = Field(description="seconds")
+    avg_time: float = Field(description="seconds of execution")
+    avg_energy: float = Field(description="joules, of devices that work")
+    avg_cost: float = Field(description="dollars")
+    turnaround_p50: float = Field(description="exact, seconds")
+    turnaround_p95: float = Field(description="exact, seconds")
+    turnaround_p99: float = Field(description="exact, seconds")
+    makespan: float = Field(description="when the last of these tasks finishes, simulated seconds")
+
+
+class RunFigures(BaseModel):
+    run: str
+    first: int
+    end: int = Field(description="the task after the last one of the range")
+    schedulers: dict[str, Figures]
+
+
+class SchedulerComparison(BaseModel):
+    figures: Figures | None = Field(description="none: it takes no part in this run")
+    other: Figures | None = Field(description="in the other run; none: it takes no part there")
+    different: int | None = Field(
+        description="tasks that finish at another time in the other run; none: it is in one run"
+    )
+    first_different: int | None = Field(description="the first of them; none: there is none")
+
+
+class Comparison(BaseModel):
+    """Two runs on the same range of tasks."""
+
+    run: str
+    other: str
+    first: int
+    end: int = Field(description="the task after the last one that all schedulers have done")
+    schedulers: dict[str, SchedulerComparison]

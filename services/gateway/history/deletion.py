@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 
 from services.gateway.history import queries
 from services.gateway.history.schemas import Deleted
+from shared.bus.forks import needed_by_forks
 from shared.bus.service import Service
 from shared.messages import subjects
 from shared.messages.runs import RunRecord
@@ -36,7 +37,9 @@ class HistoryDeletion:
 
     async def delete(self) -> Deleted:
         """Delete finished runs; those with messages on the bus stay for the next deletion."""
-        finished = [record for record in await self._service.runs.refresh() if not record.active]
+        records = await self._service.runs.refresh()
+        needed = needed_by_forks(records)
+        finished = [each for each in records if not each.active and each.run not in needed]
         if not await self._all_recorded():
             return Deleted(runs=0, left=len(finished))
         await _soon(lambda: self._drained(finished))

@@ -46,13 +46,14 @@ def install(app: FastAPI, settings: Settings) -> None:
     async def asset(path: str) -> Response:
         return _response(_file(folder, f"assets/{path}"), CACHE_FOREVER)
 
-    @app.api_route("/guide/{page}", methods=["GET", "HEAD"], include_in_schema=False)
+    @app.api_route("/guide/{page:path}", methods=["GET", "HEAD"], include_in_schema=False)
     async def guide(page: str) -> Response:
-        """The documents of a checkout, which the help of the dashboard links to."""
-        file = _file(GUIDE, page) if page.endswith(".md") else None
+        """The documents of a checkout and their pictures, which the dashboard's guide shows."""
+        file = _file(GUIDE, page) if page.endswith((".md", ".png")) else None
         if file is None:
             raise HTTPException(404, "The guide is in the folder docs of the repository")
-        return FileResponse(file, media_type="text/plain; charset=utf-8")
+        text = "text/plain; charset=utf-8" if page.endswith(".md") else None
+        return FileResponse(file, media_type=text)
 
     @app.api_route("/{path:path}", methods=["GET", "HEAD"], include_in_schema=False)
     async def page(request: Request, path: str) -> Response:

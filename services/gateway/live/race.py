@@ -60,6 +60,7 @@ class Competitor:
     batch: int
     model_version: int = 0
     samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=KEPT_SAMPLES))
+    standings: OrderedDict[int, Standing] = field(default_factory=OrderedDict)  # by batch
     last_rows: OrderedDict[int, Row] = field(default_factory=OrderedDict)  # by batch
 
 
@@ -67,7 +68,7 @@ def read_results(body: bytes, subject: str) -> ResultBatch:
     """A message of results; raises Unreadable if it is none."""
     batch = batches.peek(body, subject)
     envelope, rows = batch.envelope, batch.rows
-    last = {name: rows.column(name)[-1].as_py() for name in LAST_ROW} if rows.num_rows else None
+    last = {name: batches.value(rows, name, -1) for name in LAST_ROW} if rows.num_rows else None
     return ResultBatch(envelope.scheduler, envelope.batch, standing_of(envelope), last)
 
 
@@ -91,6 +92,9 @@ class Race:
         elif batch.batch <= competitor.batch:
             return False
         competitor.standing, competitor.batch = batch.standing, batch.batch
+        competitor.standings[batch.batch] = batch.standing
+        if len(competitor.standings) > KEPT_BATCHES:
+            competitor.standings.popitem(last=False)
         _add_sample(competitor.samples, _sample_of(batch.standing))
         if batch.last is not None:
             competitor.model_version = batch.last["model_version"]
@@ -141,12 +145,22 @@ class Race:
 
     def comparison(self, weights: Weights) -> list[ComparisonRow]:
         """A row per scheduler that has results, best first."""
-        standings = {name: each.standing for name, each in self.competitors.items()}
+        standings = self.common_standings()
         averages = {name: Averages.of(it) for name, it in standings.items() if it.tasks}
         return [
-            _row(self.competitors[place.name], place, standings.get(ORACLE))
+            _row(self.competitors[place.name], standings, place)
             for place in rank(averages, weights)
         ]
+
+    def common_standings(self) -> dict[str, Standing]:
+        """After the newest batch that all have which have results: averages over the same tasks, or
+        ranks would change with whoever is ahead. A scheduler of which that batch is not in memory,
+        as when the feed has just been opened, counts with its newest."""
+        competitors = self.competitors
+        batch = min((each.batch for each in competitors.values()), default=0)
+        return {
+            name: each.standings.get(batch, each.standing) for name, each in competitors.items()
+        }
 
     def utilization(self) -> dict[str, dict[str, float]]:
         """By scheduler and meter: busy seconds over the last WINDOW_SECONDS of simulated time."""
@@ -196,12 +210,12 @@ class Race:
         )
 
 
-def _row(competitor: Competitor, place: Place, oracle: Standing | None) -> ComparisonRow:
-    standing = competitor.standing
+def _row(competitor: Competitor, standings: dict[str, Standing], place: Place) -> ComparisonRow:
+    standing = standings[place.name]
     return ComparisonRow(
         **vars(standing),
         **per_task(standing),
-        vs_oracle=standing.time_over(oracle),
+        vs_oracle=standing.time_over(standings.get(ORACLE)),
         model_version=competitor.model_version,
         name=place.name,
         score=place.score,

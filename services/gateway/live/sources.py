@@ -51,7 +51,7 @@ class FeedSources:
 
     async def tasks_sent(self, record: RunRecord, race: Race) -> int:
         if record.active:
-            return (await load_position(self.bus, record.run)).cursor.next_task
+            return (await load_position(self.bus, record.run, record.fork)).cursor.next_task
         return race.most_tasks
 
     async def stored_results(self, run: str, schedulers: Iterable[str]) -> list[ResultBatch]:

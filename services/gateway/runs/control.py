@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from services.gateway.runs.schemas import SpecCheck
@@ -14,7 +15,7 @@ from shared.errors import NotFound, SpecError, Unavailable
 from shared.execution.settings import settings_of
 from shared.messages import subjects
 from shared.messages.events import Event, ServiceReport
-from shared.messages.runs import RunRecord, RunState
+from shared.messages.runs import Fork, RunRecord, RunState
 
 SLOW_ROLL_CALL_SECONDS = 2.0
 
@@ -35,6 +36,17 @@ class RunControl:
         record = await self.run_book.create(spec, learners)
         names = ", ".join(spec.schedulers)
         await self._publish_event(record, f"run {record.run} started with {names}")
+        return record
+
+    async def branch(self, spec: RunSpec, make_fork: Callable[[dict[str, str]], Fork]) -> RunRecord:
+        """Start a fork, which is made for the learners that are deployed."""
+        spec, deployed = await self._complete(spec.model_dump(mode="json"))
+        learners = [name for name in spec.schedulers if deployed[name] == name]
+        fork = make_fork(deployed)
+        record = await self.run_book.create(spec, learners, fork)
+        changes = f" with {', '.join(fork.changes)}" if fork.changes else ""
+        note = f"run {record.run} forked from run {fork.run} at task {fork.at}{changes}"
+        await self._publish_event(record, note)
         return record
 
     async def check(self, data: Any) -> SpecCheck:

@@ -13,6 +13,7 @@ from services.gateway.runs.schemas import (
     Meter,
     Run,
     RunDetail,
+    RunFork,
     SchedulerStanding,
     suspended_schedulers,
 )
@@ -40,7 +41,8 @@ class ClusterBounds:
     def of(self, record: RunRecord) -> float | None:
         """Seconds from simulated time 0, as makespans count; None for a run that is not complete or
         has more than MOST_TASKS tasks."""
-        if record.state != RunState.COMPLETED:
+        # A fork with other devices has tasks that ran on the parent's.
+        if record.state != RunState.COMPLETED or (record.fork and not record.fork.same_platform):
             return None
         with self._lock:
             if record.run not in self._bounds:
@@ -83,7 +85,7 @@ class RunDetails:
         )
         sent = max((standing.results for standing in standings.values()), default=0)
         if record.active:
-            sent = (await load_position(self._bus, record.run)).cursor.next_task
+            sent = (await load_position(self._bus, record.run, record.fork)).cursor.next_task
         return sent, standings
 
 
@@ -107,6 +109,7 @@ def summary(record: RunRecord) -> Run:
         suspended=suspended_schedulers(record),
         tags=list(record.tags),
         notes=record.notes,
+        fork=None if record.fork is None else RunFork.model_validate(record.fork),
     )
 
 

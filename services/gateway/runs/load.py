@@ -47,4 +47,11 @@ class RunLoads:
     def _first_tasks(self, record: RunRecord) -> Tasks:
         if record.spec.submitted:
             return read_tasks(self._store, record.run, most=SAMPLE)
-        return generate(record.spec, Cursor(), min(record.spec.tasks or SAMPLE, SAMPLE))[0]
+        return _generated(record)
+
+
+def _generated(record: RunRecord) -> Tasks:
+    """Of a fork: the first tasks of its own."""
+    start = record.fork.cursor if record.fork else Cursor()
+    left = SAMPLE if record.spec.tasks is None else record.spec.tasks - start.generated
+    return generate(record.spec, start, min(left, SAMPLE))[0]

@@ -16,6 +16,12 @@ NEWEST_STANDING = """
     ORDER BY run DESC, scheduler DESC, batch DESC LIMIT 1
 """
 
+STANDING_AT = """
+    SELECT * FROM standings WHERE run = {{run:String}} AND scheduler = {{s{index}:String}}
+      AND batch <= {{batch:UInt64}}
+    ORDER BY run DESC, scheduler DESC, batch DESC LIMIT 1
+"""
+
 # The newest standing at or before a moment of simulated time.
 BUSY_BEFORE = """
     SELECT scheduler, clock, busy FROM standings
@@ -28,10 +34,19 @@ LOOK_BACK_BATCHES = 50_000
 
 
 def standings(store: Store, run: str, schedulers: Iterable[str]) -> dict[str, SchedulerStanding]:
-    rows = newest_standings(store, run, schedulers)
-    known = {name: Standing.model_validate(row) for name, row in rows.items()}
-    oracle = known.get(ORACLE)
-    return {name: SchedulerStanding.of(standing, oracle) for name, standing in known.items()}
+    """After the newest batch that is stored of all schedulers with results, so that averages are
+    over the same tasks."""
+    newest = newest_standings(store, run, schedulers)
+    batch = min((row["batch"] for row in newest.values()), default=0)
+    ahead = [name for name, row in newest.items() if row["batch"] > batch]
+    parameters = {"run": run, "batch": batch, **_named(ahead)}
+    earlier = query_each(store, STANDING_AT, len(ahead), parameters)
+    common = newest | {row["scheduler"]: row for row in earlier}
+    known = {name: Standing.model_validate(row) for name, row in common.items()}
+    return {
+        name: SchedulerStanding.of(standing, known.get(ORACLE), newest[name]["tasks"])
+        for name, standing in known.items()
+    }
 
 
 def newest_standings(
@@ -39,9 +54,13 @@ def newest_standings(
 ) -> dict[str, dict[str, Any]]:
     """The newest row of each scheduler that has one, by name."""
     names = sorted(schedulers)
-    parameters = {"run": run, **{f"s{index}": name for index, name in enumerate(names)}}
+    parameters = {"run": run, **_named(names)}
     rows = query_each(store, NEWEST_STANDING, len(names), parameters)
     return {row["scheduler"]: row for row in sorted(rows, key=lambda row: row["scheduler"])}
+
+
+def _named(schedulers: list[str]) -> dict[str, str]:
+    return {f"s{index}": name for index, name in enumerate(schedulers)}
 
 
 def busy_before(

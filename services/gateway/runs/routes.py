@@ -11,8 +11,10 @@ from services.gateway.http.access import Access
 from services.gateway.http.response_cache import ResponseCache
 from services.gateway.runs.control import RunControl
 from services.gateway.runs.detail import RunDetails, searchable, summary
+from services.gateway.runs.forks import Forks
 from services.gateway.runs.presets import describe
 from services.gateway.runs.schemas import (
+    ForkRequest,
     Platform,
     Preset,
     Run,
@@ -31,6 +33,7 @@ from shared.domain.workload_presets import PRESETS
 from shared.errors import NotFound
 from shared.messages.runs import RunState
 from shared.platforms.platform_file import shipped
+from shared.store.client import Store
 
 SpecBody = Annotated[
     Any,
@@ -42,8 +45,14 @@ SpecBody = Annotated[
 
 
 def make_router(
-    bus: Bus, control: RunControl, details: RunDetails, access: Access, cache: ResponseCache
+    bus: Bus,
+    store: Store,
+    control: RunControl,
+    details: RunDetails,
+    access: Access,
+    cache: ResponseCache,
 ) -> APIRouter:
+    forks = Forks(control, bus, store)
     router = APIRouter(tags=["runs"])
     guarded = APIRouter(tags=["runs"], dependencies=[Depends(access.check)])
 
@@ -94,6 +103,13 @@ def make_router(
     async def show_run(run: RunPath) -> RunDetail:
         """A run with every scheduler's standing, from the store."""
         return await details.detail(await control.run_book.get(run))
+
+    @guarded.post("/api/runs/{run}/fork", status_code=201)
+    async def fork(run: RunPath, request: ForkRequest) -> Run:
+        """Start a run that shares everything before a task with this one, and goes on from there
+        with other settings. Tasks of a workflow, and submitted ones that arrive together, stay
+        together: `fork.at` of the response says where it begins."""
+        return summary(await forks.start(run, request))
 
     @guarded.post("/api/pause")
     @guarded.post("/api/simulation/pause")

@@ -50,7 +50,9 @@ class SchedulerStanding(Standing):
         default=None, description="makespan over the bound of the run; none while that is unknown"
     )
 
-    results: int = Field(description="the same as `tasks`")
+    results: int = Field(
+        description="tasks with a result of its own; the rest is over `tasks`, which all have"
+    )
     avg_time: float = Field(description="seconds")
     avg_wait: float = Field(description="seconds")
     avg_turnaround: float = Field(description="seconds")
@@ -64,11 +66,11 @@ class SchedulerStanding(Standing):
     failed_share: float = Field(description="share of the tasks that failed")
 
     @classmethod
-    def of(cls, standing: Standing, oracle: Standing | None) -> SchedulerStanding:
+    def of(cls, standing: Standing, oracle: Standing | None, results: int) -> SchedulerStanding:
         return cls(
             **dict(standing),
             vs_oracle=standing.time_over(oracle),
-            results=standing.tasks,
+            results=results,
             **per_task(standing),
         )
 
@@ -107,6 +109,34 @@ class SuspendedScheduler(BaseModel):
     left_out: bool = Field(description="for good; else it can be retried while the run is active")
 
 
+class RunFork(BaseModel):
+    """Where a run branches off another one, whose tasks and results before it shares."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    run: str = Field(description="the run that it was forked from")
+    at: int = Field(description="the first task of its own")
+    changes: list[str] = Field(description="what is different from there on, as path=value")
+
+
+class ForkRequest(BaseModel):
+    """A fork of a run at a task, with something changed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    at: int = Field(ge=0, lt=2**62, description="the first task that the fork decides itself")
+    changes: list[str] = Field(
+        default=[],
+        max_length=100,
+        description="fields of the spec that are different from there on, as path=value",
+        examples=[["cluster.gpus=5", "workload.arrival_rate=20"]],
+    )
+    takes_over: dict[str, str] = Field(
+        default={},
+        description="by scheduler that the run does not have: the one whose cluster it continues",
+    )
+
+
 class Run(BaseModel):
     run: str
     name: str
@@ -124,6 +154,7 @@ class Run(BaseModel):
     )
     tags: list[str] = Field(description="given by people, to find it again")
     notes: str = Field(description="written by people")
+    fork: RunFork | None = Field(default=None, description="none: it is no fork")
 
 
 class RunDetail(Run):

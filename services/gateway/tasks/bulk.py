@@ -15,6 +15,7 @@ from fastapi import HTTPException
 from services.gateway.tasks.arrow_body import numbered
 from services.gateway.tasks.schemas import BulkAccepted
 from shared.bus.back_pressure import BackPressure
+from shared.bus.forks import checkpoints_missing
 from shared.bus.model_registry import models_missing
 from shared.bus.service import Service
 from shared.bus.task_stream import Position, load_position
@@ -102,7 +103,7 @@ class BulkSubmission:
 
     async def _position(self, record: RunRecord, first: int) -> Position:
         """The end of the task stream; raises unless task `first` may be appended there."""
-        position = await load_position(self._service.bus, record.run)
+        position = await load_position(self._service.bus, record.run, record.fork)
         expected = position.cursor.next_task
         if first != expected:
             raise HTTPException(
@@ -132,6 +133,8 @@ class BulkSubmission:
         while True:
             if await self._untrained(record, position):
                 reason = f"the learners of run {record.run} are being pre-trained"
+            elif not position.sequence and await checkpoints_missing(self._service.bus, record):
+                reason = f"run {record.run} waits for the state of the run it was forked from"
             elif await self._backlog(record.run).free_batches(record) > 0:
                 return None
             else:

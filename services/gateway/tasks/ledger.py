@@ -1,4 +1,4 @@
-"""All results of a run as CSV, a stretch of tasks at a time: memory does not grow with the run."""
+"""All results of a run, also as CSV, some tasks at a time: memory does not grow with the run."""
 
 from __future__ import annotations
 
@@ -37,12 +37,17 @@ ROWS = f"""
 """
 
 
-def ledger_csv(store: Store, run: str, schedulers: Sequence[str]) -> Iterator[bytes]:
+def result_tables(store: Store, run: str, schedulers: Sequence[str]) -> Iterator[pa.Table]:
+    """All results with their tasks' features, oldest task first; at least one table."""
     standings = newest_standings(store, run, schedulers)
     tasks = max((row["tasks"] for row in standings.values()), default=0)
     for first in range(0, max(tasks, 1), TASKS_AT_ONCE):
         between = {"first": first, "last": first + TASKS_AT_ONCE}
-        rows = store.table(ROWS, {"run": run, "schedulers": list(schedulers), **between})
+        yield store.table(ROWS, {"run": run, "schedulers": list(schedulers), **between})
+
+
+def ledger_csv(store: Store, run: str, schedulers: Sequence[str]) -> Iterator[bytes]:
+    for number, rows in enumerate(result_tables(store, run, schedulers)):
         text = io.BytesIO()
-        csv.write_csv(rows, text, csv.WriteOptions(include_header=first == 0))
+        csv.write_csv(rows, text, csv.WriteOptions(include_header=number == 0))
         yield text.getvalue()

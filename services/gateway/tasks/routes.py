@@ -20,6 +20,8 @@ from services.gateway.tasks.choices import choices
 from services.gateway.tasks.csv_body import CSV, read_csv
 from services.gateway.tasks.detail import detail_of
 from services.gateway.tasks.device_names import device_names
+from services.gateway.tasks.device_trace import device_trace
+from services.gateway.tasks.forked_tasks import ForkedTasks
 from services.gateway.tasks.ledger import ledger_csv
 from services.gateway.tasks.schemas import (
     Accepted,
@@ -66,6 +68,7 @@ BULK_ERRORS: dict[int | str, dict[str, Any]] = {
 
 def make_router(service: Service, store: Store, control: RunControl, access: Access) -> APIRouter:
     submission, bulk = TaskSubmission(service.bus, store, control), BulkSubmission(service)
+    service.background.append(ForkedTasks(service, store, bulk).follow_runs)
     router = APIRouter(tags=["tasks"])
     guarded = APIRouter(tags=["tasks"], dependencies=[Depends(access.check)])
 
@@ -164,6 +167,20 @@ def make_router(service: Service, store: Store, control: RunControl, access: Acc
             ledger_csv(store, run, names),
             media_type="text/csv",
             headers={"Content-Disposition": f'attachment; filename="ledger-{run}.csv"'},
+        )
+
+    @router.get("/api/runs/{run}/trace.json", response_class=StreamingResponse)
+    async def trace(
+        run: RunPath,
+        scheduler: Annotated[str | None, Query(max_length=32, description="none: all")] = None,
+    ) -> StreamingResponse:
+        """What every device did and when, in the Trace Event Format of Perfetto and Chrome."""
+        record = await control.run_book.get(run)
+        names = record.spec.schedulers if scheduler is None else (competing(record, scheduler),)
+        return StreamingResponse(
+            device_trace(store, run, names, record.spec.platform),
+            media_type="application/json",
+            headers={"Content-Disposition": f'attachment; filename="trace-{run}.json"'},
         )
 
     @router.get("/api/runs/{run}/tasks/{task_id}")

@@ -57,7 +57,8 @@ class TaskSubmission:
 
     async def _append(self, run: str, spec: RunSpec, submission: Submission) -> Accepted:
         while True:
-            position = await load_position(self._bus, run)
+            fork = (await self._control.run_book.local(run)).fork
+            position = await load_position(self._bus, run, fork)
             # Checked after the position: a finished run's stream is purged and would restart at 0.
             record = await self._control.run_book.get(run)
             if not record.active:

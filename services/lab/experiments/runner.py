@@ -20,13 +20,11 @@ from services.lab.experiments import provenance
 from services.lab.experiments.collect import collect
 from services.lab.experiments.declaration import ExperimentError
 from services.lab.experiments.journal import Entry, Folder
+from services.lab.experiments.run_completion import POLL_SECONDS, wait_until_complete
 from shared.errors import ArenaError
 from shared.runtime.gateway_client import GatewayClient, Refused, retry_while_unavailable
 from shared.store.client import Store, StoreError
 
-POLL_SECONDS = 0.25
-# Without progress for this long, the reason is shown.
-STALLED_SECONDS = 30.0
 # The recorder stores a new run within this time.
 RECORDED_SECONDS = 15.0
 
@@ -155,21 +153,11 @@ class Runner:
 
     def _wait(self, run: str, progress: Progress) -> dict[str, Any]:
         """Wait until every task has a stored result of every scheduler."""
-        last_progress = time.monotonic()
-        while True:
-            status = self._retried(lambda: self._gateway.get("/api/status", run=run))
-            if status["tasks_processed"] != progress.processed:
-                last_progress = time.monotonic()
-            progress = replaced(progress, processed=status["tasks_processed"])
-            stalled = time.monotonic() - last_progress >= STALLED_SECONDS
-            self._report(replaced(progress, note=why_stalled(status) if stalled else ""))
-            if status["state"] == "stopped":
-                raise ExperimentError(f"run {run} was stopped by another client")
-            for name, suspension in (status.get("suspended") or {}).items():
-                raise ExperimentError(f"run {run}: {name} keeps failing: {suspension['reason']}")
-            if status["state"] == "completed":
-                return dict(self._retried(lambda: self._gateway.get(f"/api/runs/{run}")))
-            self._pause()
+
+        def watch(processed: int, note: str) -> None:
+            self._report(replaced(progress, processed=processed, note=note))
+
+        return wait_until_complete(self._gateway, run, watch, self._pause)
 
     def _retried(self, request: Callable[[], Any]) -> Any:
         return retry_while_unavailable(request, self._pause)
@@ -177,14 +165,6 @@ class Runner:
     def _pause(self, seconds: float = POLL_SECONDS) -> None:
         if self._stopping.wait(seconds):
             raise Interrupted("interrupted")
-
-
-def why_stalled(status: dict[str, Any]) -> str:
-    """The state of the run, and the consumer with the largest lag."""
-    lag = status.get("lag") or {}
-    worst = max(lag, key=lambda name: lag[name], default=None)
-    behind = f"; {worst} is {lag[worst]:,} messages behind" if worst and lag[worst] else ""
-    return f"no progress for a while: the run is {status['state']}{behind}"
 
 
 def finish(folder: Folder) -> None:

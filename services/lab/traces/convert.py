@@ -15,7 +15,7 @@ from services.lab.traces.formats.delimited import SEPARATOR
 from services.lab.traces.problem_report import TraceError
 from services.lab.traces.trace import Trace
 from shared.domain.tasks import Tasks
-from shared.messages.batches import TASKS, task_rows
+from shared.messages.batches import TASKS, complete, task_rows
 
 # The columns of a file; which child is the last follows from the dependencies.
 COLUMNS = TASKS.remove(TASKS.get_field_index("last_child"))
@@ -44,7 +44,7 @@ def _write(trace: Trace, part: Path, suffix: str, each: Callable[[Tasks], None])
     writer = _writer(part, suffix)
     try:
         for tasks in trace.batches():
-            rows = task_rows(tasks).select(COLUMNS.names)
+            rows = complete(task_rows(tasks), "tasks").select(COLUMNS.names)
             writer.write_batch(rows if suffix == ".parquet" else _texts(rows))
             count += len(tasks)
             each(tasks)

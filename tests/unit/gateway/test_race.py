@@ -72,6 +72,20 @@ def test_tasks_are_processed_when_every_scheduler_has_done_them() -> None:
     assert (race.tasks_processed, race.most_tasks) == (20, 40)
 
 
+def test_schedulers_are_compared_over_the_same_tasks() -> None:
+    """Greedy is a batch ahead, and that batch was slow."""
+    race = race_of(
+        results("oracle", 0, total_time=10.0, total_turnaround=20.0),
+        results("greedy", 0, total_time=15.0, total_turnaround=15.0),
+        results("greedy", 1, total_time=95.0, total_turnaround=95.0),
+    )
+    rows = {row.name: row for row in race.comparison(DEFAULT_WEIGHTS)}
+    assert [(row.tasks, row.avg_turnaround) for row in rows.values()] == [(10, 1.5), (10, 2.0)]
+    assert rows["greedy"].vs_oracle == 1.5
+    race.take(results("oracle", 1, total_time=20.0, total_turnaround=40.0))
+    assert {row.tasks for row in race.comparison(DEFAULT_WEIGHTS)} == {20}
+
+
 def test_the_comparison_has_averages_and_places() -> None:
     """Ten tasks each: 20 s against 10 s, 300 J against 600 J."""
     race = race_of(
@@ -215,7 +229,9 @@ def test_the_last_row_of_a_message_is_read() -> None:
         "predicted": [[], []],
         "scores": [[], []],
         "status": ["ok", "failed"],
-        **messages.simulated_columns(2),
+        "reason": ["", ""],
+        "attempt": [-1, -1],
+        "energy_measured": [False, False],
     }
     columns = {name: values.get(name, [0.5, 0.25]) for name in messages.RESULTS.names}
     rows = messages.pa.RecordBatch.from_pydict(columns, schema=messages.RESULTS)

@@ -40,8 +40,8 @@ def serve(policy: ClusterPolicy, spec: RunSpec, tasks: Tasks, edges: list[int]) 
         body = batches.encode(decision.envelope, decision.rows)
         decision = batches.decode(body, f"decisions.run.{policy.name}")
         _, simulation = simulation.advance(decision.rows)
-        for name in decision.rows.schema.names:
-            decided.setdefault(name, []).extend(decision.rows.column(name).to_pylist())
+        for name, values in batches.complete(decision.rows, "decisions").to_pydict().items():
+            decided.setdefault(name, []).extend(values)
     return [decided, copy, simulation]
 
 

@@ -44,7 +44,7 @@ BATCH = decided(
 
 
 def values(rows: pa.RecordBatch, name: str) -> Any:
-    return rows.column(name).to_pylist()
+    return batches.column(rows, name).tolist()
 
 
 def envelope_after(simulation: Simulation, batch: int) -> Envelope:

@@ -6,6 +6,7 @@ import type { Progress } from "../../api/types";
 import { labelOf, ORACLE } from "../../schedulers";
 import { type Palette, usePalette } from "../../theme";
 import { Chart, type Column, numberColumn, Select, schedulerColumn, Table, Widget } from "../../ui";
+import { curvesCsv } from "../../ui/exporting";
 import { setParameters, useParameter } from "../../url";
 import { type Line, lineChart } from "../history/lineChart";
 import { METRICS, MetricSelect, useMetric } from "../history/Trends";
@@ -19,11 +20,11 @@ export function Curves({ a, b, names, everyMs }: { a: string; b: string; names: 
   const second = usePolled<Progress>(runPath(b, "/progress", { points: 200 }), everyMs);
   const selected = useParameter("scheduler") ?? "";
   const name = names.includes(selected) ? selected : (names.find((each) => each !== ORACLE) ?? names[0] ?? "");
-  const option = useMemo(() => {
+  const curves = useMemo(() => {
     const shown = name === ORACLE ? [ORACLE] : [name, ORACLE];
-    const curves = shown.flatMap((each) => pairOf(each, [first.data, second.data], metric, palette));
-    return lineChart(curves, { palette, format, tick });
-  }, [first.data, second.data, name, palette, metric, format, tick]);
+    return shown.flatMap((each) => pairOf(each, [first.data, second.data], metric, palette));
+  }, [first.data, second.data, name, palette, metric]);
+  const option = useMemo(() => lineChart(curves, { palette, format, tick }), [curves, palette, format, tick]);
   return (
     <div className="flex flex-col gap-3">
       <div className="flex flex-wrap gap-2">
@@ -43,6 +44,7 @@ export function Curves({ a, b, names, everyMs }: { a: string; b: string; names: 
           caption="Solid is A, dashed is B; flatter is better. The table compares both runs after equally many tasks."
           source={first.data ? second : first}
           empty={names.length === 0 && "The runs have no common scheduler."}
+          csv={() => curvesCsv(`total_${metric}`, curves)}
           table={<Totals names={names} a={first.data} b={second.data} metric={metric} />}
         >
           <Chart option={option} label={`Cumulative ${label.toLowerCase()} of ${labelOf(name)} in both runs`} />
@@ -57,7 +59,7 @@ function pairOf(name: string, runs: (Progress | null)[], metric: Metric, palette
     const series = run?.schedulers[name];
     if (!series) return [];
     const label = `${labelOf(name)} ${at === 0 ? "A" : "B"}`;
-    return [{ label, colour: palette.colour(name), dashed: at === 1, points: totalPoints(series, metric) }];
+    return [{ name: label, colour: palette.colour(name), dashed: at === 1, points: totalPoints(series, metric) }];
   });
 }
 

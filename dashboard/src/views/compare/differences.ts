@@ -8,7 +8,8 @@ export interface SpecDifference {
 }
 
 function leaves(value: unknown, path: string, into: Map<string, unknown>): void {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+  const values = Array.isArray(value) && value.some((each) => typeof each !== "object");
+  if (typeof value === "object" && value !== null && !values && Object.keys(value).length > 0) {
     for (const [key, inner] of Object.entries(value)) {
       leaves(inner, path ? `${path}.${key}` : key, into);
     }
@@ -17,7 +18,7 @@ function leaves(value: unknown, path: string, into: Map<string, unknown>): void 
   }
 }
 
-/** Every field that differs, in the order of the specs; a list is one field. */
+/** Every field that differs, in the order of the specs; a list of names or numbers is one field. */
 export function specDifferences(a: object, b: object): SpecDifference[] {
   const left = new Map<string, unknown>();
   const right = new Map<string, unknown>();

@@ -73,7 +73,7 @@ function Totals({ source, marks }: { source: Polled<Progress>; marks: Mark[] }) 
   const schedulers = source.data?.schedulers;
   const option = useMemo(() => {
     const curves = Object.entries(schedulers ?? {}).map(([name, series]) => ({
-      label: labelOf(name),
+      name: labelOf(name),
       colour: palette.colour(name),
       points: totalPoints(series, metric),
     }));
@@ -136,7 +136,7 @@ function Regret({ source, marks }: { source: Polled<Progress>; marks: Mark[] }) 
   }, [schedulers, name, metric]);
   const option = useMemo(() => {
     const curves = regrets.map(({ name, intervals }) => ({
-      label: labelOf(name),
+      name: labelOf(name),
       colour: palette.colour(name),
       points: intervals.map(({ tasks, ratio }): [number, number] => [tasks, ratio]),
     }));

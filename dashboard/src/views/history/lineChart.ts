@@ -5,7 +5,7 @@ import { axis, type ChartOption, escapeHtml, TOOLTIP_ROW } from "../../ui";
 import { type Mark, markLines } from "../../ui/marks";
 
 export interface Line {
-  label: string;
+  name: string;
   colour: string;
   points: [tasks: number, value: number][];
   dashed?: boolean;
@@ -42,9 +42,10 @@ export function lineChart(all: Line[], options: LineChartOptions): ChartOption {
     legend: {
       type: "scroll",
       bottom: 0,
-      icon: "roundRect",
-      itemWidth: 12,
-      itemHeight: 3,
+      // The line itself, so that a dashed one can be told from a solid one of the same colour.
+      itemWidth: 22,
+      itemHeight: 8,
+      itemStyle: { opacity: 0 },
       textStyle: { color: palette.muted, fontSize: 11 },
       pageIconColor: palette.muted,
       pageIconInactiveColor: palette.line,
@@ -77,7 +78,7 @@ export function lineChart(all: Line[], options: LineChartOptions): ChartOption {
     },
     series: all.map((line, at) => ({
       type: "line" as const,
-      name: line.label,
+      name: line.name,
       data: line.points,
       showSymbol: line.points.length < 2,
       lineStyle: { width: 2, type: line.dashed ? ("dashed" as const) : ("solid" as const) },

@@ -1,4 +1,5 @@
 import { Play, RotateCcw } from "lucide-react";
+import { useEffect } from "react";
 import { Badge, Button, Widget } from "../../ui";
 import { summary } from "./summary";
 import type { DraftCheck } from "./useSpecCheck";
@@ -23,7 +24,8 @@ export function StartPanel({
   onReset: () => void;
 }) {
   // When the check failed, starting may still work; if not, the gateway gives the reason.
-  const ready = !blocked && ((check.current && check.ok) || check.failure !== null);
+  const ready = !blocked && !starting && ((check.current && check.ok) || check.failure !== null);
+  useShortcut(onStart, ready);
   return (
     <Widget
       exported={false}
@@ -52,11 +54,12 @@ export function StartPanel({
           </ul>
         )}
         {check.failure && <p className="text-xs text-warn">The check failed: {check.failure}</p>}
-        <div className="flex gap-2">
+        <div className="flex flex-wrap items-center gap-2">
           <Button
             variant="primary"
             data-testid="start-run"
-            disabled={!ready || starting}
+            disabled={!ready}
+            aria-keyshortcuts="Control+Enter Meta+Enter"
             icon={<Play aria-hidden className="size-4" />}
             onClick={onStart}
           >
@@ -65,10 +68,24 @@ export function StartPanel({
           <Button variant="ghost" icon={<RotateCcw aria-hidden className="size-4" />} onClick={onReset}>
             Reset
           </Button>
+          <span className="text-xs text-muted max-sm:hidden">
+            <kbd>Ctrl</kbd> + <kbd>Enter</kbd> starts it from any field
+          </span>
         </div>
       </div>
     </Widget>
   );
+}
+
+/** Ctrl or Cmd with Enter, wherever the focus is: Start is behind all fields. */
+function useShortcut(start: () => void, ready: boolean): void {
+  useEffect(() => {
+    const onKey = (event: globalThis.KeyboardEvent) => {
+      if (ready && event.key === "Enter" && (event.ctrlKey || event.metaKey)) start();
+    };
+    window.addEventListener("keydown", onKey);
+    return () => window.removeEventListener("keydown", onKey);
+  });
 }
 
 function CheckResult({ check, blocked }: { check: DraftCheck; blocked: boolean }) {

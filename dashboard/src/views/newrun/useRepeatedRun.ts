@@ -34,6 +34,6 @@ async function fetchDraft(run: string, signal: AbortSignal): Promise<Draft> {
     );
   }
   // The defaults of the same preset, so that its mix is not part of the draft.
-  const defaults = await post<SpecCheck>("/api/runs/check", { workload: { preset } }, signal);
+  const defaults = await post<SpecCheck>("/api/runs/check", { workload: { preset } }, { signal });
   return withValue(withoutDefaults(spec, defaults.spec ?? {}), "workload.preset", preset);
 }

@@ -44,7 +44,7 @@ export function useSpecCheck(draft: Draft): DraftCheck {
 }
 
 async function checkOf(draft: Draft, signal: AbortSignal): Promise<SpecCheck & { draft: Draft }> {
-  return { ...(await post<SpecCheck>("/api/runs/check", draft, signal)), draft };
+  return { ...(await post<SpecCheck>("/api/runs/check", draft, { signal })), draft };
 }
 
 /** Of the draft's preset alone: known also while other fields are invalid. */

@@ -10,7 +10,7 @@ import pytest
 
 from services.lab.experiments.declaration import ExperimentError, parse
 from services.lab.experiments.journal import Entry, Folder, Journal
-from services.lab.experiments.runner import why_stalled
+from services.lab.experiments.run_completion import why_stalled
 from services.lab.experiments.tables import TABLES
 
 EXPERIMENT = parse(

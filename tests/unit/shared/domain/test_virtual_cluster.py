@@ -362,7 +362,7 @@ def results_of(
     simulation, results = Simulation.new(spec), []
     for number, piece in enumerate(pieces_of(rows, cuts or [len(drawn)])):
         found, simulation = simulation.advance(piece)
-        results.append(found)
+        results.append(batches.complete(found, "results"))
         if rebuilt:
             state = json.loads(json.dumps(simulation.state()))
             envelope = batches.Envelope("results", "run", number, 0.0, "s", state)

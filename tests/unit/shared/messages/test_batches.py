@@ -64,9 +64,9 @@ def test_a_task_whose_last_child_is_unknown_may_have_children_for_256_tasks() ->
     assert again.last_child.tolist() == [556, 557, 558]
 
 
-def test_tasks_that_do_not_wait_carry_empty_dependencies() -> None:
+def test_tasks_that_do_not_wait_have_empty_dependencies() -> None:
     tasks = Tasks(*(np.array(COLUMNS[name]) for name in list(COLUMNS)[:5]))
-    rows = batches.task_rows(tasks)
+    rows = batches.complete(batches.task_rows(tasks), "tasks")
     assert rows.column("dependencies").to_pylist() == [[], [], []]
     assert len(batches.tasks_of(rows).parents) == 0
 
@@ -83,7 +83,8 @@ def test_decisions_get_their_usual_values() -> None:
     rows = rows_of("tasks")
     tasks = batches.tasks_of(rows)
     decisions = Decisions(np.array([0.0, 0.5, 1.0]))
-    decided = batches.decision_rows(rows, tasks, decisions, RunSpec().platform)
+    sent = batches.decision_rows(rows, tasks, decisions, RunSpec().platform)
+    decided = batches.complete(sent, "decisions")
     assert decided.column("device").to_pylist() == [0, 1, 2]  # 300, 301, 302 modulo 4
     assert decided.column("cpu").to_pylist() == [4, 4, 4]  # behind the four GPUs
     assert decided.column("model_version").to_pylist() == [0, 0, 0]
@@ -158,7 +159,8 @@ def test_a_decision_of_format_1_is_read_with_the_values_of_its_time() -> None:
     rows = rows_of("decisions")
     old = rows.select([column.name for column in batches.COLUMNS["decisions"] if column.since == 1])
     old = old.append_column("gpu", pa.array([0, 3, 1], pa.int16()))
-    again = decode(encode(envelope_of("decisions"), old), SUBJECTS["decisions"]).rows.to_pydict()
+    read = decode(encode(envelope_of("decisions"), old), SUBJECTS["decisions"]).rows
+    again = batches.complete(read, "decisions").to_pydict()
     assert again["device"] == [0, 3, 1]
     assert again["cpu"] == [-1] * 3
     assert (again["kind"], again["divisible"]) == ([""] * 3, [True] * 3)

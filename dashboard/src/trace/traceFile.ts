@@ -1,8 +1,7 @@
 /** A trace that is dropped into the page: CSV with the columns of tasks, sent to a run of its own. */
-import { path, post, postText, runPath } from "../../api/client";
-import type { BulkAccepted, Run } from "../../api/types";
-import type { Draft } from "./draft";
-import { withValue } from "./draft";
+import { path, post, postText, runPath } from "../api/client";
+import type { BulkAccepted, Run } from "../api/types";
+import { type Draft, withValue } from "../views/newrun/draft";
 
 export const REQUIRED = ["size", "compute_intensity", "memory_required", "arrival_time"] as const;
 /** Lines of one request: below the gateway's limits of rows and bytes. */
@@ -66,6 +65,6 @@ export function startTrace(draft: Draft, trace: TraceFile): Promise<Run> {
   return post<Run>("/api/runs", traceDraft(draft, trace));
 }
 
-export function stopRun({ run }: Run): Promise<Run> {
-  return post<Run>(path("/api/simulation/stop", { run }));
+export function stopRun(run: string, keepalive = false): Promise<Run> {
+  return post<Run>(path("/api/simulation/stop", { run }), undefined, { keepalive });
 }

@@ -1,0 +1,1 @@
+"""The adversary: searches instances on which one scheduler loses most to another."""

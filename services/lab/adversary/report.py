@@ -1,0 +1,139 @@
+"""What the adversary found: the matrix, the instances as specs, HTML, PDF and JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from services.lab.adversary.search import Found, Pair
+from services.lab.adversary.space import Space
+from services.lab.reports.document import Block, Document, Section, Table, Text
+from services.lab.reports.formatting import labelled, number
+from services.lab.reports.report import write_document
+from shared.domain.schedulers import FOREST, ORACLE
+from shared.domain.spec import RunSpec
+
+# Instances that are listed on the page.
+LISTED = 12
+
+
+def write_report(
+    found: Found, space: Space, names: tuple[str, ...], measure: str, folder: Path, command: str
+) -> list[Path]:
+    instances = {pair: _instance(found, space, pair, measure) for pair in found.best}
+    (folder / "instances").mkdir(parents=True, exist_ok=True)
+    for pair, each in instances.items():
+        file = folder / "instances" / f"{pair[0]}-{pair[1]}.yaml"
+        file.write_text(yaml.safe_dump(each["spec"], sort_keys=False))
+    data = {
+        "kind": "adversary",
+        "title": "Adversary",
+        "measure": measure,
+        "schedulers": list(names),
+        "evaluations": found.evaluations,
+        "seconds": round(found.seconds, 1),
+        "pairs": [
+            {"victim": pair[0], "rival": pair[1], **each} for pair, each in instances.items()
+        ],
+    }
+    return write_document(_document(found, names, measure, command), data, [], folder, "report")
+
+
+def instance_spec(spec: RunSpec, pair: Pair) -> dict[str, Any]:
+    """The spec of a run that shows the instance, without what is left at its default."""
+    teacher = (ORACLE,) if FOREST in pair and ORACLE not in pair else ()
+    complete = json.loads(spec.model_dump_json(exclude_defaults=True))
+    return {
+        "name": f"adversary: {pair[0]} against {pair[1]}",
+        **{key: value for key, value in complete.items() if key not in ("name", "schedulers")},
+        "schedulers": [*pair, *teacher],
+    }
+
+
+def _instance(found: Found, space: Space, pair: Pair, measure: str) -> dict[str, Any]:
+    instance = found.best[pair]
+    return {
+        "ratio": instance.ratio(pair),
+        measure: {name: instance.values[name] for name in pair},
+        "shrunk": pair in found.shrunk,
+        "point": instance.point,
+        "spec": instance_spec(space.spec_of(instance.point), pair),
+    }
+
+
+def _document(found: Found, names: tuple[str, ...], measure: str, command: str) -> Document:
+    pairs = sorted(found.best, key=lambda pair: -found.best[pair].ratio(pair))
+    runs = sum(found.evaluations.values())
+    worst = pairs[0] if pairs else None
+    summary = []
+    if worst:
+        summary.append(
+            f"The largest loss found: {worst[0]} has {number(found.ratio(worst))} times the "
+            f"{measure} of {worst[1]}."
+        )
+    unbeaten = [name for name in names if all((found.ratio((name, r)) or 0) <= 1 for r in names)]
+    if unbeaten:
+        summary.append(f"No instance was found on which {', '.join(unbeaten)} loses to anybody.")
+    summary.append(
+        "A ratio is the worst that was found, no bound: with more time it may become larger. "
+        "Schedulers with few runs were searched less."
+    )
+    matrix: list[Block] = [
+        Table(
+            ["victim \\ rival", *(_abbreviated(name) for name in names)],
+            [
+                [labelled(victim), *(_cell(found, (victim, rival)) for rival in names)]
+                for victim in names
+            ],
+        ),
+        Text(
+            f"Row: the victim; column: the rival. The {measure} of the victim over that of the "
+            "rival on the worst instance that was found for the pair."
+        ),
+    ]
+    return Document(
+        title="Adversary: where schedulers lose",
+        question=f"On which instances does a scheduler lose most to another, by {measure}?",
+        byline=f"{runs:,} runs in {found.seconds / 60:.1f} minutes.",
+        summary=summary,
+        sections=[
+            Section("Matrix" if len(names) > 2 else "Ratio", matrix),
+            Section("Instances", [_listing(found, pairs, names)]),
+            Section("Runs", [_evaluations(found)]),
+            Section("Command", [Text(command, "code")]),
+        ],
+    )
+
+
+def _cell(found: Found, pair: Pair) -> str:
+    ratio = found.ratio(pair)
+    return "" if ratio is None else number(ratio, 2 if ratio < 10 else 1)
+
+
+def _abbreviated(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _listing(found: Found, pairs: list[Pair], names: tuple[str, ...]) -> Table:
+    """The worst instance of each victim against anybody."""
+    worst: dict[str, Pair] = {}
+    for pair in pairs:
+        worst.setdefault(pair[0], pair)
+    rows = []
+    for pair in [worst[name] for name in names if name in worst][:LISTED]:
+        point = found.best[pair].point
+        devices = f"{point['cpus']:.0f} CPU, {point['gpus']:.0f} GPU" if "cpus" in point else ""
+        rows.append(
+            [*pair, number(found.ratio(pair)), f"{point['tasks']:.0f}", devices,
+             f"{point['load']:.2f}", f"instances/{pair[0]}-{pair[1]}.yaml"]
+        )  # fmt: skip
+    headers = ["Victim", "Rival", "Ratio", "Tasks", "Devices", "Load", "File"]
+    return Table(headers, rows, text_columns=(0, 1, 4, 6))
+
+
+def _evaluations(found: Found) -> Table:
+    rows = [[name, f"{count:,}"] for name, count in found.evaluations.items()]
+    return Table(["Scheduler", "Runs"], rows)

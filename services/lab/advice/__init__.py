@@ -1,0 +1,1 @@
+"""Advice: which scheduler to use for these machines and these jobs, and why to believe it."""

@@ -1,0 +1,179 @@
+"""The cluster of a fork's scheduler before the first task of its own.
+
+No scheduler decides anew: the parent's decisions are in ClickHouse, and the virtual cluster is a
+function of them and of the parent's spec. A fork of a fork goes through the runs that it descends
+from, each with the tasks that are its own. Then the cluster gets the devices of the fork.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from services.simulator.simulation import Simulation
+from shared.bus.forks import parent_of
+from shared.bus.run_book import RunBook
+from shared.domain.device_mapping import DeviceMapping, same_devices
+from shared.domain.spec import RunSpec
+from shared.errors import Unreadable
+from shared.messages.batches import SCHEMAS, Batch, column
+from shared.messages.checkpoint import idle_energy
+from shared.messages.columns import DECISION, RESULT, TASK
+from shared.messages.envelope import Envelope
+from shared.messages.runs import Fork, RunRecord
+from shared.store.client import Store
+
+# Stored batches are simulated together up to this number of tasks: results do not depend on it.
+CHUNK_TASKS = 4096
+
+_OF_TASK = ", ".join(c.name for c in TASK if c.name not in ("task_id", "kind"))
+_OF_RESULT = ", ".join(c.name for c in (*DECISION, *RESULT) if c.name != "status")
+ROWS = f"""
+    SELECT task_id, toString(t.kind) AS kind, {_OF_TASK}, toString(r.status) AS status, {_OF_RESULT}
+    FROM (
+        SELECT * FROM scheduler_results FINAL
+        WHERE run = {{run:String}} AND scheduler = {{scheduler:String}}
+            AND task_id >= {{first:Int64}} AND task_id < {{end:Int64}}
+    ) AS r
+    INNER JOIN (
+        SELECT * FROM tasks FINAL
+        WHERE run = {{run:String}} AND task_id >= {{first:Int64}} AND task_id < {{end:Int64}}
+    ) AS t USING (task_id)
+    ORDER BY task_id
+"""
+BATCH_STARTS = """
+    SELECT min(task_id) AS first FROM tasks FINAL
+    WHERE run = {run:String} AND task_id >= {first:Int64} AND task_id < {end:Int64}
+    GROUP BY batch ORDER BY first
+"""
+COPIED = """
+    SELECT uniqExact(task_id) AS tasks FROM scheduler_results
+    WHERE run = {run:String} AND scheduler = {scheduler:String} AND task_id < {end:Int64}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The tasks from `first` to before `end`, which this run decided itself."""
+
+    record: RunRecord
+    scheduler: str
+    first: int
+    end: int
+
+
+async def stretches(runs: RunBook, record: RunRecord, scheduler: str) -> list[Stretch]:
+    """What the scheduler of a fork continues, oldest first."""
+    found: list[Stretch] = []
+    while (fork := record.fork) is not None and (parent := await parent_of(runs, record)):
+        scheduler = fork.takes_over.get(scheduler, scheduler)
+        first = parent.fork.at if parent.fork else 0
+        found.append(Stretch(parent, scheduler, first, fork.at))
+        record = parent
+    return found[::-1]
+
+
+def is_copied(store: Store, run: str, scheduler: str, fork: Fork) -> bool:
+    """Whether the recorder has copied the scheduler's results of the parent."""
+    values = {"run": run, "scheduler": scheduler, "end": fork.at}
+    (row,) = store.query(COPIED, values)
+    return bool(row["tasks"] == fork.at)
+
+
+def first_message(
+    store: Store, record: RunRecord, fork: Fork, scheduler: str, before: list[Stretch]
+) -> Batch:
+    """The last results before the fork's own, with the state after them."""
+    simulation = replay(store, before)
+    last = Stretch(record, scheduler, _last_batch_start(store, before[-1]), fork.at)
+    rows = _read(store, last, "results")
+    simulation = with_devices_of(record.spec, simulation, next_batch=fork.next_batch)
+    envelope = Envelope(
+        "results",
+        record.run,
+        fork.next_batch - 1,
+        # The same for every attempt, by any simulator.
+        record.created_at,
+        scheduler,
+        simulation.state(),
+    )
+    return Batch(envelope, rows)
+
+
+def replay(store: Store, before: list[Stretch]) -> Simulation:
+    """The simulation after these tasks."""
+    simulation = Simulation.new(before[0].record.spec)
+    for stretch in before:
+        simulation = with_devices_of(stretch.record.spec, simulation)
+        for first, end in _chunks(store, stretch):
+            chunk = Stretch(stretch.record, stretch.scheduler, first, end)
+            stored = _read(store, chunk, "results")
+            decisions = stored.select(SCHEMAS["decisions"].names)
+            rows, simulation = simulation.advance(decisions)
+            if not np.array_equal(column(rows, "finish"), column(stored, "finish")):
+                raise Unreadable(
+                    f"the results of {stretch.scheduler} in run {stretch.record.run} for the tasks "
+                    f"{first} to {end - 1} do not follow from its decisions: another version of "
+                    "the program has made them"
+                )
+    return simulation
+
+
+def with_devices_of(
+    spec: RunSpec, simulation: Simulation, next_batch: int | None = None
+) -> Simulation:
+    """The same moment on the devices of another spec."""
+    cluster, observation = simulation.cluster, simulation.observation
+    standing, platform = simulation.standing, spec.platform
+    if not same_devices(simulation.spec.platform, platform):
+        mapping = DeviceMapping.between(simulation.spec.platform, platform)
+        cluster = mapping.cluster(cluster)
+        observation = observation and mapping.observation(observation)
+        busy = mapping.busy(standing.busy)
+        idle = idle_energy(busy, standing.makespan, platform)
+        standing = standing.model_copy(update={"busy": busy, "idle_energy": idle})
+    number = simulation.next_batch if next_batch is None else next_batch
+    return Simulation(spec, cluster, standing, simulation.sketch, number, observation)
+
+
+def _chunks(store: Store, stretch: Stretch) -> Iterator[tuple[int, int]]:
+    """Tasks of whole batches, since a scheduler may serve those of a batch in another order."""
+    starts = _batch_starts(store, stretch)
+    ends = [*starts[1:], stretch.end]
+    begin = stretch.first
+    for end, next_end in zip(ends, [*ends[1:], None], strict=True):
+        if next_end is None or next_end - begin > CHUNK_TASKS:
+            yield begin, end
+            begin = end
+
+
+def _batch_starts(store: Store, stretch: Stretch) -> list[int]:
+    values = {"run": stretch.record.run, "first": stretch.first, "end": stretch.end}
+    return [int(row["first"]) for row in store.query(BATCH_STARTS, values)]
+
+
+def _last_batch_start(store: Store, stretch: Stretch) -> int:
+    return _batch_starts(store, stretch)[-1]
+
+
+def _read(store: Store, rows: Stretch, kind: str) -> pa.RecordBatch:
+    """The stored rows as a message has them; all of them are there."""
+    values = {
+        "run": rows.record.run,
+        "scheduler": rows.scheduler,
+        "first": rows.first,
+        "end": rows.end,
+    }
+    table = store.table(ROWS, values)
+    if table.num_rows != rows.end - rows.first:
+        raise Unreadable(
+            f"{table.num_rows} results of {rows.scheduler} in run {rows.record.run} are stored for "
+            f"the tasks {rows.first} to {rows.end - 1}"
+        )
+    table = table.combine_chunks()
+    schema = SCHEMAS[kind]
+    arrays = [table.column(each.name).chunk(0).cast(each.type) for each in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

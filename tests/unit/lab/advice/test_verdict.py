@@ -1,0 +1,74 @@
+"""Who is called best, and when the samples are said not to tell."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from services.lab.advice.verdict import difference, judge
+
+
+def around(mean: float, spread: float, units: int = 12, seed: int = 1) -> dict[int, float]:
+    draw = random.Random(seed)
+    return {unit: mean * (1 + spread * draw.uniform(-1, 1)) for unit in range(units)}
+
+
+def times(values: dict[int, float], factor: float, spread: float, seed: int) -> dict[int, float]:
+    draw = random.Random(seed)
+    return {unit: v * factor * (1 + spread * draw.uniform(-1, 1)) for unit, v in values.items()}
+
+
+def test_one_that_is_better_in_every_pair_is_recommended() -> None:
+    # The units differ by far more than the schedulers do: only pairs can tell.
+    good = around(10, 0.9)
+    verdict = judge({"greedy": times(good, 1.2, 0.02, 2), "eft": good})
+    assert (verdict.recommended, verdict.decided) == ("eft", True)
+    assert verdict.named("worse") == ["greedy"]
+    ratio = verdict.of("greedy").ratio
+    assert ratio is not None
+    assert ratio.low is not None
+    assert ratio.low > 1.1
+
+
+def test_differences_that_nobody_would_notice_make_the_simpler_one_as_good() -> None:
+    good = around(10, 0.5)
+    verdict = judge({"predictive": good, "eft": times(good, 1.004, 0.004, 2)})
+    assert (verdict.best, verdict.recommended) == ("predictive", "eft")
+    assert verdict.decided
+
+
+def test_what_lies_within_chance_is_not_told_and_it_says_what_would() -> None:
+    good = around(10, 0.1)
+    verdict = judge({"eft": good, "predictive": times(good, 1.03, 0.6, 2)})
+    assert not verdict.decided
+    unclear = verdict.of(verdict.named("unknown")[0])
+    assert unclear.units_needed is not None
+    assert unclear.units_needed > 12
+
+
+def test_more_looks_ask_for_stronger_evidence() -> None:
+    good = around(10, 0.1, units=5)
+    # Log ratios of mean 0.1 and deviation 0.0707: t = 3.16 of 4 degrees of freedom, p = 0.034.
+    logs = [0.0, 0.05, 0.1, 0.15, 0.2]
+    worse = {unit: value * 2.718281828459045 ** logs[unit] for unit, value in good.items()}
+    values = {"eft": good, "greedy": worse}
+    assert judge(values, looks=1).named("worse") == ["greedy"]
+    assert judge(values, looks=4).named("unknown") == ["greedy"]
+
+
+def test_one_that_was_out_before_is_never_best_again() -> None:
+    verdict = judge({"eft": around(10, 0.1), "greedy": {0: 1.0, 1: 1.0}}, out=frozenset({"greedy"}))
+    assert verdict.best == "eft"
+    assert verdict.named("worse") == ["greedy"]
+
+
+def test_one_unit_tells_nothing() -> None:
+    assert judge({"eft": {0: 1.0}, "greedy": {0: 9.0}}).named("unknown") == ["greedy"]
+
+
+def test_differences_are_paired_and_scaled() -> None:
+    found = difference({0: 3.0, 1: 5.0}, {0: 1.0, 1: 2.0, 2: 100.0}, scale=60)
+    assert found is not None
+    assert found.mean == pytest.approx(60 * (2 + 3) / 2)
+    assert found.n == 2
