@@ -140,6 +140,7 @@ class Stack:
             await self._start_replicas(service, service, {})
         for policy in self._plan.schedulers:
             await self._start_replicas("scheduler", policy, {"HYBRID_POLICY": policy})
+        await self._start_lab()
         self.arena.save()
         await self._wait_until_healthy()
 
@@ -157,6 +158,15 @@ class Stack:
     async def _start_service(self, service: str, name: str, extra: dict[str, str]) -> None:
         settings = {**self.arena.environment(service), **self._plan.settings, **extra}
         await self._start_child(name, self._launcher(service, name), settings, service)
+
+    async def _start_lab(self) -> None:
+        """Answers requests for advice, where there is a folder for them. No service: it is a client
+        of the gateway, and not on the bus."""
+        settings = {**self.arena.environment("gateway"), **self._plan.settings}
+        if settings.get("HYBRID_REPORTS_DIR"):
+            settings["HYBRID_URL"] = self.arena.url
+            program = Program(sys.executable, "-m", "services.lab")
+            await self._start_child("lab", program, settings)
 
     def _launcher(self, service: str, name: str) -> Launcher:
         module = f"services.{service}"

@@ -10,6 +10,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi_offline import FastAPIOffline
 
+from services.gateway.advice import routes as advice
 from services.gateway.analysis import routes as analysis
 from services.gateway.health import metrics
 from services.gateway.health import routes as health
@@ -71,6 +72,7 @@ def make(settings: Settings) -> tuple[Service, FastAPI]:
         models.make_router(bus, store, access, lambda: service.runs),
         rejected.make_router(service, access),
         reports.make_router(settings.reports_dir),
+        advice.make_router(settings.reports_dir, access),
     ):
         api.include_router(router)
     app.include_router(api)

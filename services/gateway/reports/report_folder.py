@@ -6,10 +6,13 @@ import html
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 REPORT = "report.html"
 TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
 HEAD_CHARACTERS = 4000
+
+Kind = Literal["experiment", "advice", "adversary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +20,19 @@ class ReportFile:
     name: str  # of the experiment's folder
     path: Path
     written_at: float
+
+    def beside(self, name: str) -> Path | None:
+        """Another file of the report, if it has it."""
+        file = self.path.parent / name
+        inside = file.resolve().is_relative_to(self.path.parent.resolve())
+        return file if inside and file.is_file() else None
+
+    @property
+    def kind(self) -> Kind:
+        """What wrote it, by the name of its folder."""
+        if self.name.startswith("advice-"):
+            return "advice"
+        return "adversary" if self.name.startswith("adversary-") else "experiment"
 
     def title(self) -> str:
         """As the report says; the folder's name if it has none."""
