@@ -8,6 +8,65 @@ export interface components {
             run: string;
             task_ids: number[];
         };
+        Advice: {
+            asked_at: number;
+            /**
+             * @description the answer in a sentence
+             * @default
+             */
+            headline: string;
+            /** @description the folder of the request, and the name of its report */
+            name: string;
+            /**
+             * @description of the budget, 0..1
+             * @default 0
+             */
+            share: number;
+            /**
+             * @default waiting
+             * @enum {string}
+             */
+            state: "waiting" | "running" | "done" | "failed";
+            /**
+             * @description what runs at the moment, or what went wrong
+             * @default
+             */
+            text: string;
+        };
+        AdviceRequest: {
+            /** @default 5 */
+            budget_minutes: number;
+            load?: number | null;
+            /** @default turnaround=1 */
+            objective: string;
+            /**
+             * @description a shipped platform's name; empty: the default node
+             * @default
+             */
+            platform: string;
+            /**
+             * @description instead: the text of a platform file
+             * @default
+             */
+            platform_file: string;
+            /**
+             * @description of generated jobs
+             * @default
+             */
+            preset: string;
+            /**
+             * @description of each run, generated
+             * @default 1000
+             */
+            tasks: number;
+            /**
+             * @description the text of a trace; empty: generated jobs
+             * @default
+             */
+            trace: string;
+            /** @default jobs.csv */
+            trace_name: string;
+        };
         /**
          * @description The learner behind `rl_agent`: a dueling double DQN. Described in
          *     services/trainer/learners/rl_agent.py.
@@ -1766,6 +1825,11 @@ export interface components {
             subject: string;
         };
         Report: {
+            /**
+             * @default experiment
+             * @enum {string}
+             */
+            kind: "experiment" | "advice" | "adversary";
             /** @description the folder of the experiment */
             name: string;
             title: string;
@@ -3096,6 +3160,8 @@ export interface components {
     pathItems: never;
 }
 export type Accepted = components['schemas']['Accepted'];
+export type Advice = components['schemas']['Advice'];
+export type AdviceRequest = components['schemas']['AdviceRequest'];
 export type Agent = components['schemas']['Agent'];
 export type Analysis = components['schemas']['Analysis'];
 export type ArrivalQueue = components['schemas']['ArrivalQueue'];

@@ -1,6 +1,8 @@
 /** The types of the gateway's interface, by the names that the dashboard uses; `make types` generates them. */
 export type {
   Accepted,
+  Advice,
+  AdviceRequest,
   Analysis,
   ArrivalQueue,
   ArrivalQueues,

@@ -1,5 +1,5 @@
 /** The views by their name in the address. Each is loaded when it is first opened. */
-import { FileText, History, Radar, Swords } from "lucide-react";
+import { Compass, FileText, Flame, History, Radar, Swords } from "lucide-react";
 import { type ComponentType, type LazyExoticComponent, lazy } from "react";
 
 const RETRY_MS = 2_000;
@@ -41,6 +41,8 @@ export const VIEWS: Record<string, View> = {
   arena: { title: "Arena", icon: Swords, component: view(() => import("./Arena")) },
   scheduler: { title: "Scheduler", icon: Radar, component: view(() => import("./Scheduler")) },
   history: { title: "History", icon: History, component: view(() => import("./History")) },
+  advice: { title: "Advice", icon: Compass, component: view(() => import("./Advice")) },
+  adversary: { title: "Adversary", icon: Flame, component: view(() => import("./Adversary")) },
   log: { title: "Log", icon: FileText, component: view(() => import("./Log")) },
   task: { title: "Task", component: view(() => import("./Task")) },
   compare: { title: "Compare", component: view(() => import("./Compare")) },
