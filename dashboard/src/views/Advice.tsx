@@ -7,7 +7,16 @@ import type { AdviceRequest, Advice as AdviceRow } from "../api/types";
 import { dateTime } from "../format";
 import { Button, type Column, Link, Table, Widget } from "../ui";
 
-const NOTHING: AdviceRequest = { objective: "turnaround=1", budget_minutes: 5, tasks: 1000, preset: "hpc" };
+const NOTHING: AdviceRequest = {
+  platform: "",
+  platform_file: "",
+  trace: "",
+  trace_name: "jobs.csv",
+  preset: "hpc",
+  objective: "turnaround=1",
+  budget_minutes: 5,
+  tasks: 1000,
+};
 
 /** These machines, these jobs: which scheduler to use. The lab runs what has to be run and writes the page. */
 export default function Advice() {
