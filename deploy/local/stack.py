@@ -165,7 +165,7 @@ class Stack:
         settings = {**self.arena.environment("gateway"), **self._plan.settings}
         if settings.get("HYBRID_REPORTS_DIR"):
             settings["HYBRID_URL"] = self.arena.url
-            program = Program(sys.executable, "-m", "services.lab")
+            program = Program(sys.executable, "-m", "services.lab.advice.answer_requests")
             await self._start_child("lab", program, settings)
 
     def _launcher(self, service: str, name: str) -> Launcher:

@@ -53,7 +53,7 @@ def adversary(
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Search instances (a small workload and a platform) on which a scheduler loses most.
+    """Search small workloads on which a scheduler loses most to another.
 
     Writes the matrix of ratios, and each instance as a spec that any run can replay.
 

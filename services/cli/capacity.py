@@ -37,7 +37,7 @@ def capacity(
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Find how much of something a target needs, such as GPUs for a p95 turnaround of 2 s.
+    """Find how much of something a target needs, such as GPUs.
 
     Bisection: about log2 of the values are tried, each with a run of the arena. It assumes that
     more never hurts, checks that at the neighbours of the answer, and says so if it does not hold.

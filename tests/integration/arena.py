@@ -217,7 +217,8 @@ def as_user(user: str, settings: Settings) -> Settings:
 
 
 def rows_of(found: list[Batch]) -> pa.Table:
-    return pa.Table.from_batches([batch.rows for batch in found])
+    """All columns, also those that batches leave out."""
+    return pa.Table.from_batches([complete(batch).rows for batch in found])
 
 
 async def connect(settings: Settings, name: str = "test") -> Bus:

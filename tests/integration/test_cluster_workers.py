@@ -14,7 +14,7 @@ from shared.domain.workload import Cursor, generate
 from shared.messages import batches, subjects
 from shared.messages.batches import Batch, Envelope
 from shared.messages.runs import RunRecord
-from tests.integration.arena import Arena, eventually, rows_of
+from tests.integration.arena import Arena, complete, eventually, rows_of
 from tests.integration.test_scheduler import (
     consumer,
     decided,
@@ -63,7 +63,7 @@ def expected_rows(run: RunRecord, count: int, each: int) -> list[dict[str, list[
         tasks, cursor = generate(run.spec, cursor, each)
         batch = Batch(Envelope("tasks", run.run, number, 0.0), batches.task_rows(tasks))
         decision, copy = place(batch, EarliestFinish(), copy, run.spec, None)
-        rows.append(decision.rows.to_pydict())
+        rows.append(complete(decision).rows.to_pydict())
     return rows
 
 
@@ -73,7 +73,7 @@ async def test_batches_are_placed_in_order_without_waiting_for_results(arena: Ar
     run = await arena.run(schedulers=["eft"], **SPEC)
     await send_tasks(arena, run, 20)
     found = await decided(arena, run, "eft", 20)
-    assert [batch.rows.to_pydict() for batch in found] == expected_rows(run, 20, 10)
+    assert [complete(batch).rows.to_pydict() for batch in found] == expected_rows(run, 20, 10)
     await eventually(lambda: consumer(arena, "eft"), equals=(0, 20))
 
 
@@ -115,7 +115,7 @@ async def test_three_workers_take_turns(arena: Arena) -> None:
     run = await arena.run(schedulers=["eft"], **SPEC)
     await send_tasks(arena, run, 60)
     found = await decided(arena, run, "eft", 60)
-    assert [batch.rows.to_pydict() for batch in found] == expected_rows(run, 60, 10)
+    assert [complete(batch).rows.to_pydict() for batch in found] == expected_rows(run, 60, 10)
     done = [decided_tasks(worker) for worker in workers]
     assert sum(done) == 600
     assert min(done) > 0
@@ -141,7 +141,7 @@ async def test_a_batch_whose_worker_died_is_taken_over(arena: Arena, tmp_path: P
     await more_tasks(arena, run, 5, start=1)
     await asyncio.to_thread(victim.kill)
     found = await decided(arena, run, "own", 6)
-    assert [batch.rows.to_pydict() for batch in found] == expected_rows(run, 6, 10)
+    assert [complete(batch).rows.to_pydict() for batch in found] == expected_rows(run, 6, 10)
 
 
 async def test_a_batch_that_is_delivered_again_is_decided_once(arena: Arena) -> None:
@@ -169,7 +169,7 @@ async def test_a_failing_policy_is_reported_and_can_be_fixed(arena: Arena, tmp_p
     await arena.stop(worker)
     await arena.start("scheduler", policy=own_policy(tmp_path))
     found = await decided(arena, run, "own", 3)
-    assert [batch.rows.to_pydict() for batch in found] == expected_rows(run, 3, 10)
+    assert [complete(batch).rows.to_pydict() for batch in found] == expected_rows(run, 3, 10)
     assert await arena.dead_letters() == []
 
 
@@ -182,7 +182,7 @@ async def test_garbage_from_other_workers_changes_nothing(arena: Arena) -> None:
         await arena.bus.broadcast(subjects.placed(run.run, "eft"), body)
     await more_tasks(arena, run, 3, start=1)
     found = await decided(arena, run, "eft", 4)
-    assert [batch.rows.to_pydict() for batch in found] == expected_rows(run, 4, 10)
+    assert [complete(batch).rows.to_pydict() for batch in found] == expected_rows(run, 4, 10)
 
 
 async def test_a_run_that_waits_does_not_hold_up_another_one(arena: Arena) -> None:
@@ -195,5 +195,5 @@ async def test_a_run_that_waits_does_not_hold_up_another_one(arena: Arena) -> No
     await arena.bus.publish_batch(Batch(envelope, batches.task_rows(tasks)))
     await send_tasks(arena, other, 3)
     found = await decided(arena, other, "eft", 3)
-    assert [batch.rows.to_pydict() for batch in found] == expected_rows(other, 3, 10)
+    assert [complete(batch).rows.to_pydict() for batch in found] == expected_rows(other, 3, 10)
     assert await decisions(arena, stuck, "eft") == []

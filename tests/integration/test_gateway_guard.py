@@ -19,6 +19,8 @@ from tests.integration.watching import watching
 
 MUTATING = [
     ("POST", "/api/runs"),
+    ("POST", "/api/runs/{run}/fork"),
+    ("POST", "/api/advice"),
     ("POST", "/api/simulation/start"),
     ("POST", "/api/simulation/pause"),
     ("POST", "/api/simulation/resume"),

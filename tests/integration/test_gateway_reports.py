@@ -28,6 +28,7 @@ async def test_reports_are_listed_and_read(arena: Arena, tmp_path: Path) -> None
         assert listed == {
             "name": "queues-1118",
             "title": "Queues & load",
+            "kind": "experiment",
             "written_at": pytest.approx(report.stat().st_mtime),
         }
         page = await http.get("/api/reports/queues-1118")

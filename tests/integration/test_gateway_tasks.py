@@ -17,7 +17,7 @@ from shared.bus.client import Bus
 from shared.bus.task_stream import Position, load_position
 from shared.domain.workload import generate
 from shared.messages import subjects
-from shared.messages.runs import RunState
+from shared.messages.runs import Fork, RunState
 from tests.integration.arena import Arena, eventually
 from tests.integration.gateway import TASK, assert_problem, started, state_of, whole
 
@@ -125,9 +125,9 @@ async def test_a_run_that_ends_while_tasks_are_submitted_takes_none(
 ) -> None:
     run = await started(http, pace=1)
 
-    async def ends(bus: Bus, run: str) -> Position:
+    async def ends(bus: Bus, run: str, fork: Fork | None) -> Position:
         await arena.runs.move(run, RunState.COMPLETED)
-        return await load_position(bus, run)
+        return await load_position(bus, run, fork)
 
     monkeypatch.setattr(submission, "load_position", ends)
     assert_problem(await http.post("/api/tasks", json=TASK), 409, "is completed")

@@ -13,7 +13,7 @@ from shared.bus.task_stream import load_position
 from shared.domain.workload import Cursor, generate
 from shared.errors import Conflict
 from shared.messages import subjects
-from shared.messages.batches import Batch, task_rows
+from shared.messages.batches import Batch, complete, task_rows
 from shared.messages.runs import RunRecord, RunState
 from tests.counting import COUNTED, once
 from tests.integration.arena import Arena, eventually, rows_of
@@ -25,7 +25,7 @@ WORKLOAD = {"workload": {"dependencies": {"probability": 0.3}}, "schedulers": ["
 def expected_rows(run: RunRecord, count: int) -> pa.Table:
     """The run's tasks, generated as one batch."""
     tasks, _ = generate(run.spec, Cursor(), count)
-    return pa.Table.from_batches([task_rows(tasks)])
+    return pa.Table.from_batches([complete(task_rows(tasks), "tasks")])
 
 
 def assert_every_task_once(run: RunRecord, published: list[Batch], count: int) -> None:

@@ -131,7 +131,7 @@ def test_only_services_that_need_a_secret_have_it() -> None:
     def holders(variable: str) -> list[str]:
         return [name for name in OURS if variable in SERVICES[name]["environment"]]
 
-    assert holders("HYBRID_CLICKHOUSE_PASSWORD") == ["gateway", "recorder", "trainer"]
+    assert holders("HYBRID_CLICKHOUSE_PASSWORD") == ["gateway", "recorder", "simulator", "trainer"]
     assert holders("HYBRID_MODEL_KEY") == ["trainer"]
     assert holders("HYBRID_MODEL_PUBLIC_KEY") == OURS
 

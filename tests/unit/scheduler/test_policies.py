@@ -58,11 +58,14 @@ async def decided(name: str, tasks: Tasks, spec: RunSpec = SERIAL) -> dict[str, 
     policy = load(name)
     batch = Batch(Envelope("tasks", "run", 0, 0.0), batches.task_rows(tasks))
     if isinstance(policy, Policy):
-        return decide(batch, policy, spec).rows.to_pydict()
-    prepared = policy.prepare(tasks, spec)
-    if isinstance(prepared, Decisions):
-        return with_decisions(batch, tasks, prepared, policy, spec).rows.to_pydict()
-    return place(batch, policy, ClusterCopy.new(spec), spec, prepared)[0].rows.to_pydict()
+        found = decide(batch, policy, spec)
+    else:
+        prepared = policy.prepare(tasks, spec)
+        if isinstance(prepared, Decisions):
+            found = with_decisions(batch, tasks, prepared, policy, spec)
+        else:
+            found, *_ = place(batch, policy, ClusterCopy.new(spec), spec, prepared)
+    return batches.complete(found.rows, "decisions").to_pydict()
 
 
 TASK_POLICIES = [name for name in BUILT_IN if isinstance(load(name), Policy)]

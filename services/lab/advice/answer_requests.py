@@ -1,6 +1,6 @@
 """The lab beside an arena: answers requests for advice, one after the other.
 
-    python -m services.lab
+    python -m services.lab.advice.answer_requests
 
 Requests are folders below HYBRID_REPORTS_DIR, see shared/messages/advice.py. Each is answered by a
 process of its own, so that this one stays small; one that was interrupted begins again.
