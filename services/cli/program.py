@@ -1,5 +1,7 @@
 """The `hybrid` program."""
 
+import sys
+
 from services.cli import interrupts
 
 interrupts.end_at_once()  # first: the other imports take a while
@@ -11,6 +13,8 @@ def main() -> None:
     interrupts.raise_in_commands()
     try:
         app(prog_name="hybrid")
+    except KeyboardInterrupt:  # outside of a command, which has its own answer
+        sys.exit(interrupts.INTERRUPTED)
     finally:
         interrupts.end_at_once()
 

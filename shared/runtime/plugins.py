@@ -9,8 +9,9 @@ import inspect
 import sys
 from collections.abc import Callable
 from importlib import metadata
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, TypeVar, cast
 
 from shared.errors import ArenaError
@@ -67,6 +68,13 @@ def missing_methods(module: ModuleType) -> str:
     )
 
 
+class _SourceLoader(SourceFileLoader):
+    """Without stored bytecode, which hides an edit within the same second that keeps the size."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
 def _import(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
@@ -79,13 +87,13 @@ def _load_file(path: Path) -> ModuleType:
         raise PluginError(f"no such file: {path}")
     # A prefix, so that a policy file called json.py does not replace Python's module.
     name = f"policy_file_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    loader = _SourceLoader(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except Exception as error:
         raise PluginError(f"{path} cannot be loaded: {error!r}") from error
     return module

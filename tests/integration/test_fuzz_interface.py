@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -26,12 +27,16 @@ async def stop_runs(arena: Arena, but: str) -> None:
 
 
 @pytest.mark.timeout(900 + 60 * amount.CALLS)
-async def test_no_call_brings_the_gateway_down(arena: Arena) -> None:
+async def test_no_call_brings_the_gateway_down(arena: Arena, tmp_path: Path) -> None:
     amount.announce()
     await arena.start("recorder")
     await whole(arena, "greedy", "oracle")
-    unlimited = {"gateway_reads_per_second": 0.0, "gateway_changes_per_second": 0.0}
-    async with serving(arena.settings.model_copy(update=unlimited)) as http:
+    changed = {
+        "gateway_reads_per_second": 0.0,
+        "gateway_changes_per_second": 0.0,
+        "reports_dir": tmp_path,
+    }
+    async with serving(arena.settings.model_copy(update=changed)) as http:
         run = await completed(http, tasks=60)
         live = await started(http, pace=1)
         for place in range(20):
@@ -43,6 +48,7 @@ async def test_no_call_brings_the_gateway_down(arena: Arena) -> None:
             "name": "hybrid_ml",
             "scheduler": "greedy",
             "version": "newest",
+            "file": "report.json",
         }
         tidying = asyncio.create_task(stop_runs(arena, but=live))
         made, wrong = await asyncio.to_thread(

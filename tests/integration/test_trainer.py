@@ -7,7 +7,6 @@ from itertools import pairwise
 
 from shared.bus import model_registry
 from shared.domain.schedulers import AGENT, FOREST
-from shared.messages import subjects
 from shared.messages.runs import RunState
 from tests.integration.arena import Arena, eventually, unchanged
 from tests.integration.learning import (
@@ -206,9 +205,5 @@ async def test_results_of_an_unknown_run_become_a_dead_letter(arena: Arena) -> N
     await arena.start("trainer")
     run = await arena.run(schedulers=["oracle", FOREST], learning=learning())
     await publish_run(arena, run.model_copy(update={"run": "unknown"}), count=1)
-    await eventually(
-        lambda: arena.jetstream.consumer_info(subjects.RESULTS, f"trainer-{FOREST}"),
-        accept=lambda info: not info.num_pending and not info.num_ack_pending,
-    )
-    letters = await arena.dead_letters()
+    letters = await eventually(arena.dead_letters, accept=lambda found: len(found) == 2)
     assert [letter["Hybrid-Reason"] for letter in letters] == ["no run 'unknown'"] * 2
