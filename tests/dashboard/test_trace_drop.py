@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Route
 
 from tests.dashboard.browser import Viewer
 from tests.dashboard.conftest import open_viewer, wait_until_stored
@@ -82,19 +83,26 @@ def test_a_dropped_trace_is_replayed_to_its_end(
     forget_refusals(viewer)
 
 
+def hold_posts(route: Route) -> None:
+    """Tasks that are sent get no answer."""
+    if route.request.method != "POST":
+        route.continue_()
+
+
 def test_a_run_is_stopped_when_the_page_that_sends_its_trace_is_closed(
     browser: Browser, arena: ArenaProcess, run: str, trace: Path
 ) -> None:
     with open_viewer(browser, arena) as viewer:
         viewer.open("new", run=run)
+        viewer.page.route(re.compile(r"/tasks(\?|$)"), hold_posts)
         drop(viewer, trace.name, trace.read_text())
-        # All learners are pre-trained before the first task can be sent.
         notice = viewer.page.get_by_test_id("sending-trace")
         notice.get_by_text("0 of 78 tasks").wait_for()
         newest = arena.http.get("/api/runs", params={"limit": 1}).json()[0]
         # Another view does not end it.
         viewer.page.get_by_role("link", name="Log").click()
         viewer.widget("events").wait_for()
+        viewer.page.get_by_role("link", name="Arena").click()
         notice.wait_for()
         assert arena.http.get(f"/api/runs/{newest['run']}").json()["state"] == "running"
         viewer.page.on("dialog", lambda dialog: dialog.accept())
