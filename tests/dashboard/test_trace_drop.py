@@ -106,7 +106,7 @@ def test_a_run_is_stopped_when_the_page_that_sends_its_trace_is_closed(
         notice.wait_for()
         assert arena.http.get(f"/api/runs/{newest['run']}").json()["state"] == "running"
         viewer.page.on("dialog", lambda dialog: dialog.accept())
-        viewer.page.goto("about:blank")
+        viewer.page.goto(f"{arena.http.base_url}/api/config")
         arena.wait_for(newest["run"], lambda status: status["state"] == "stopped")
         forget_refusals(viewer)
 
