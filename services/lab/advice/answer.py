@@ -81,6 +81,10 @@ class Answer:
     def units(self) -> str:
         return "seeds" if self.unit == "seed" else "stretches of the trace"
 
+    @property
+    def units_short(self) -> str:
+        return "Seeds" if self.unit == "seed" else "Stretches"
+
 
 def make_answer(jobs: Jobs, measured: Measured, platform: str, seen: list[str]) -> Answer:
     """`seen`: what was noticed about the files, such as skipped lines."""
@@ -114,7 +118,7 @@ def make_answer(jobs: Jobs, measured: Measured, platform: str, seen: list[str]) 
 def _losses(samples: Samples, verdict: Verdict, per_month: float) -> list[Loss]:
     def loss(name: str, figure: str, scale: float) -> Estimate | None:
         own, best = samples.of(name, figure), samples.of(verdict.recommended, figure)
-        return difference(own, best, scale)
+        return difference(own, best, scale, verdict.confidence)
 
     return [
         Loss(
@@ -166,7 +170,9 @@ def _compared(
     best = found.best
     own, other = samples.objective(recommended, spec), samples.objective(best, spec)
     standing = found.of(recommended).standing
-    changes = {"best": False, "equal": False, "worse": True, "unknown": None}[standing]
+    changes = {
+        "best": False, "equal": False, "worse": True, "not better": None, "unknown": None,
+    }[standing]  # fmt: skip
     return Changed(label, best, changes, ratio(own, other) if best != recommended else None,
                    found.units)  # fmt: skip
 
@@ -229,7 +235,9 @@ def headline(answer: Answer) -> str:
     equal = [n for n in [verdict.best, *verdict.named("equal")] if n != verdict.recommended]
     as_good = f"; {', '.join(equal)} would do as well (within {INDIFFERENT:.0%})" if equal else ""
     if verdict.decided:
-        return f"Use {verdict.recommended}{as_good}."
+        close = verdict.named("not better")
+        behind = f"; {', '.join(close)} may be equal or worse, but hardly better" if close else ""
+        return f"Use {verdict.recommended}{as_good}{behind}."
     unclear = [verdict.best, *verdict.named("unknown")]
     return (
         f"The data cannot tell which of {', '.join(unclear)} is best{as_good}; "

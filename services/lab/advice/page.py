@@ -15,6 +15,7 @@ WORDS = {
     "best": "best",
     "worse": "worse",
     "equal": "as good",
+    "not better": "not better",
     "unknown": "unclear",
 }
 # Rows of the table of alternatives: those far behind are only named.
@@ -121,15 +122,17 @@ def _alternatives(answer: Answer) -> list[Block]:
                 plus_minus(loss.wait_hours_a_month) if loss else "",
                 plus_minus(loss.kwh_a_month) if loss else "",
                 plus_minus(loss.dollars_a_month) if loss else "",
+                str(verdict.units if each.ratio is None else each.ratio.n),
             ]
         )
     headers = [
         "Scheduler", "Beside the best", "Objective / best", "Wait per job, more",
-        "Hours waited a month, more", "kWh a month, more", "$ a month, more",
+        "Hours waited a month, more", "kWh a month, more", "$ a month, more", answer.units_short,
     ]  # fmt: skip
     note = (
-        f"With 95 % intervals over {verdict.units} {answer.units}; a month has "
-        f"{number(answer.tasks_a_month)} jobs at this rate."
+        f"Intervals of {verdict.confidence:.2%} each, over the {answer.units} that both took part "
+        "in: all alternatives and all looks together have 95 %. Who is worse takes part in no "
+        f"further run. A month has {number(answer.tasks_a_month)} jobs at this rate."
     )
     rest = verdict.compared[MOST_ROWS:]
     if rest:
@@ -174,9 +177,9 @@ def _foundations(answer: Answer, command: str) -> list[Block]:
         "draw other noise and other starts of learners"
     )
     method = (
-        f"Schedulers are compared in pairs of the same {answer.unit} ({units}), by a t test on the "
-        "logarithm of the ratio, with Holm's correction over schedulers and Bonferroni's over "
-        "looks. The Oracle and the clairvoyant scheduler are references: nobody can run them."
+        f"Schedulers are compared in pairs of the same {answer.unit} ({units}), by the t interval "
+        "of the logarithm of the ratio, with Bonferroni's correction over schedulers and looks. "
+        "The Oracle and the clairvoyant scheduler are references: nobody can run them."
     )
     return [Text(" ".join(answer.rests_on)), Text(method), Text(command, "code")]
 

@@ -79,7 +79,7 @@ class PairedTest:
         return PairedTest(self.second, self.first, inverse, self.p, self.p_adjusted)
 
 
-def estimate(values: Sequence[float]) -> Estimate | None:
+def estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate | None:
     """The mean with its Student t interval; None without values."""
     n = len(values)
     if n == 0:
@@ -87,16 +87,18 @@ def estimate(values: Sequence[float]) -> Estimate | None:
     mean = math.fsum(values) / n
     if n == 1:
         return Estimate(mean, None, None, n)
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * stats.sem(values))
+    half = float(stats.t.ppf((1 + confidence) / 2, n - 1) * stats.sem(values))
     return Estimate(mean, mean - half, mean + half, n)
 
 
-def ratio(first: Mapping[int, float], second: Mapping[int, float]) -> Estimate | None:
+def ratio(
+    first: Mapping[int, float], second: Mapping[int, float], *, confidence: float = CONFIDENCE
+) -> Estimate | None:
     """first/second over the seeds that both have: the geometric mean and its t interval.
 
     None when they share no seed, or when a figure is not above 0 and has no logarithm.
     """
-    mean = estimate(_log_ratios(first, second))
+    mean = estimate(_log_ratios(first, second), confidence)
     return mean and mean.transformed(math.exp)
 
 

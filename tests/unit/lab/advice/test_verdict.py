@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 
+import numpy as np
 import pytest
 
 from services.lab.advice.verdict import difference, judge
@@ -47,14 +49,41 @@ def test_what_lies_within_chance_is_not_told_and_it_says_what_would() -> None:
     assert unclear.units_needed > 12
 
 
-def test_more_looks_ask_for_stronger_evidence() -> None:
+def test_one_that_may_be_worse_but_not_better_leaves_the_answer_decided() -> None:
+    good = around(10, 0.5)
+    # Log ratios of mean 0.02 and deviation 0.037 in 12 pairs: from -0.012 to 0.052.
+    close = {unit: v * math.exp(0.02 + 0.035 * (-1) ** unit) for unit, v in good.items()}
+    verdict = judge({"predictive": good, "attention_agent": close}, looks=4)
+    assert verdict.named("not better") == ["attention_agent"]
+    assert (verdict.recommended, verdict.decided) == ("predictive", True)
+
+
+@pytest.mark.parametrize(("looks", "others"), [(4, 1), (1, 4)])
+def test_more_looks_and_more_competitors_ask_for_stronger_evidence(looks: int, others: int) -> None:
     good = around(10, 0.1, units=5)
-    # Log ratios of mean 0.1 and deviation 0.0707: t = 3.16 of 4 degrees of freedom, p = 0.034.
+    # Log ratios of mean 0.1 and deviation 0.079: t = 2.83 of 4 degrees of freedom, p = 0.047.
     logs = [0.0, 0.05, 0.1, 0.15, 0.2]
-    worse = {unit: value * 2.718281828459045 ** logs[unit] for unit, value in good.items()}
-    values = {"eft": good, "greedy": worse}
-    assert judge(values, looks=1).named("worse") == ["greedy"]
-    assert judge(values, looks=4).named("unknown") == ["greedy"]
+    worse = {unit: value * math.exp(logs[unit]) for unit, value in good.items()}
+    assert judge({"eft": good, "greedy": worse}).named("worse") == ["greedy"]
+    names = [f"other_{n}" for n in range(others)]
+    verdict = judge({"eft": good} | dict.fromkeys(names, worse), looks)
+    assert verdict.named("unknown") == names
+
+
+def test_intervals_hold_together_as_often_as_they_say() -> None:
+    """Schedulers that are all equal: how often is one of them called worse at any of the looks?"""
+    draw, wrong, trials = np.random.default_rng(5), 0, 400
+    for _ in range(trials):
+        logs = draw.normal(0, 0.1, (5, 32))
+        called = False
+        for units in (4, 8, 16, 32):
+            values = {
+                f"other_{n}": dict(enumerate(np.exp(logs[n, :units]).tolist())) for n in range(5)
+            }
+            called = called or bool(judge(values, looks=4).named("worse"))
+        wrong += called
+    # 5 % at most, and the best of the sample is compared with the others, which makes it more.
+    assert wrong / trials < 0.1
 
 
 def test_one_that_was_out_before_is_never_best_again() -> None:
