@@ -13,9 +13,6 @@ import { DEFAULT_VIEW, openView, setParameters, useParameter } from "./url";
 import { VIEWS } from "./views";
 import { useSentWeights } from "./weights";
 
-/** Views that work without a run. */
-const WITHOUT_RUN = ["new", "history", "log", "compare", "report", "guide"];
-
 export function App() {
   const selected = useParameter("view") ?? DEFAULT_VIEW;
   const view = VIEWS[selected] ? selected : DEFAULT_VIEW;
@@ -56,7 +53,7 @@ function Content({ view }: { view: string }) {
   const unknown = useLink((link) => link.unknownRun);
   const View = VIEWS[view]?.component;
   if (!View) return null;
-  if (WITHOUT_RUN.includes(view)) return <View />;
+  if (!VIEWS[view]?.needsRun) return <View />;
   if (unknown && selected) return <UnknownRun run={selected} />;
   if (unknown && !run) return <NoRun />;
   if (!run) return <Connecting />;

@@ -27,7 +27,7 @@ from services.cli.platforms.option import merge_platform
 from services.cli.settings import settings_behind_gateway, settings_of
 from services.lab.advice.answer import Answer, headline, make_answer, numbers, undecided_note
 from services.lab.advice.jobs import GeneratedJobs, Jobs, TraceJobs
-from services.lab.advice.measurement import Measured, Measurement, Progress
+from services.lab.advice.measurement import Measured, Measurement, Progress, deployed_schedulers
 from services.lab.advice.objective_option import parse_objective
 from services.lab.advice.page import write_page
 from services.lab.reports.report import plain
@@ -56,7 +56,7 @@ def advise(
         float | None, Option(min=0, max=10, help="Relative deviation of real from expected times.")
     ] = None,
     schedulers: Annotated[
-        str | None, Option(help="Only these, separated by commas; none: all that are built in.")
+        str | None, Option(help="Only these, separated by commas; none: all that are deployed.")
     ] = None,
     mapping: Annotated[Path | None, Option(help="YAML that maps columns of the trace.")] = None,
     limit: Annotated[int | None, Option(min=1, help="Only the first jobs of the trace.")] = None,
@@ -100,14 +100,15 @@ def advise(
         gateway: GatewayClient, store: Store, show: Callable[[Progress], None],
         stopping: threading.Event,
     ) -> Measured:  # fmt: skip
-        args = jobs, names, budget * 60, gateway, store, show, stopping, seed
+        chosen = names or deployed_schedulers(gateway)
+        args = jobs, chosen, budget * 60, gateway, store, show, stopping, seed
         return Measurement(*args).measure()
 
     if url is not None or data_dir is not None:
         store = Store(settings_behind_gateway(url, data_dir))
         measured = _with_progress(measure, connect(url, data_dir), store, _stopping(), json)
     else:
-        measured = asyncio.run(_on_own_arena(folder / "arena", names, measure, json))
+        measured = asyncio.run(_on_own_arena(folder / "arena", names or BUILT_IN, measure, json))
     notes = [f"{report.skipped.total():,} lines of the trace were skipped."] * bool(report.skipped)
     answer = make_answer(jobs, measured, platform or "the default node", notes)
     files = write_page(answer, folder, _command())
@@ -118,9 +119,7 @@ Measure = Callable[[GatewayClient, Store, Callable[[Progress], None], threading.
 
 
 def _names(given: str | None) -> tuple[str, ...]:
-    if given is None:
-        return BUILT_IN
-    return tuple(name.strip() for name in given.split(",") if name.strip())
+    return tuple(name.strip() for name in (given or "").split(",") if name.strip())
 
 
 def _stopping() -> threading.Event:

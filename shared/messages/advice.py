@@ -12,6 +12,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from shared.domain.learning_spec import Objective
+
 REQUEST, PROGRESS = "request.json", "progress.json"
 
 
@@ -25,7 +27,10 @@ class AdviceRequest(BaseModel):
     trace: str = Field(default="", description="the text of a trace; empty: generated jobs")
     trace_name: str = Field(default="jobs.csv", pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]{0,79}$")
     preset: str = Field(default="", description="of generated jobs")
-    objective: str = Field(default="turnaround=1", max_length=200)
+    objective: Objective = Objective()
+    schedulers: tuple[str, ...] = Field(
+        default=(), max_length=64, description="none: all that are deployed"
+    )
     load: float | None = Field(default=None, gt=0, le=10)
     tasks: int = Field(default=1000, ge=20, le=20_000, description="of each run, generated")
     budget_minutes: float = Field(default=5, gt=0, le=240)

@@ -37,8 +37,14 @@ export interface components {
             /** @default 5 */
             budget_minutes: number;
             load?: number | null;
-            /** @default turnaround=1 */
-            objective: string;
+            /**
+             * @default {
+             *       "cost": 0,
+             *       "energy": 0,
+             *       "turnaround": 1
+             *     }
+             */
+            objective: components["schemas"]["Objective"];
             /**
              * @description a shipped platform's name; empty: the default node
              * @default
@@ -54,6 +60,11 @@ export interface components {
              * @default
              */
             preset: string;
+            /**
+             * @description none: all that are deployed
+             * @default []
+             */
+            schedulers: string[];
             /**
              * @description of each run, generated
              * @default 1000

@@ -1,22 +1,14 @@
 import { useMutation } from "@tanstack/react-query";
-import { FileUp } from "lucide-react";
-import { useId, useState } from "react";
-import { post } from "../api/client";
-import { queryClient, toastFailure, usePolled } from "../api/polling";
-import type { AdviceRequest, Advice as AdviceRow } from "../api/types";
+import { Compass, FileUp } from "lucide-react";
+import { type FormEvent, useId, useState } from "react";
+import { post, problemsOf } from "../api/client";
+import { queryClient, usePolled } from "../api/polling";
+import type { Advice as AdviceRow } from "../api/types";
 import { dateTime } from "../format";
 import { Button, type Column, Link, Table, Widget } from "../ui";
-
-const NOTHING: AdviceRequest = {
-  platform: "",
-  platform_file: "",
-  trace: "",
-  trace_name: "jobs.csv",
-  preset: "hpc",
-  objective: "turnaround=1",
-  budget_minutes: 5,
-  tasks: 1000,
-};
+import { type Answers, FIELDS, requestOf } from "./advice/request";
+import { TextField } from "./newrun/fields";
+import { sortProblems } from "./newrun/problems";
 
 /** These machines, these jobs: which scheduler to use. The lab runs what has to be run and writes the page. */
 export default function Advice() {
@@ -28,14 +20,27 @@ export default function Advice() {
   );
 }
 
+interface DroppedFile {
+  name: string;
+  text: string;
+}
+
 function Question() {
-  const [request, setRequest] = useState(NOTHING);
-  const change = (part: Partial<AdviceRequest>) => setRequest((before) => ({ ...before, ...part }));
+  const [answers, setAnswers] = useState<Answers>({});
+  const [platform, setPlatform] = useState<DroppedFile | null>(null);
+  const [jobs, setJobs] = useState<DroppedFile | null>(null);
   const ask = useMutation({
-    mutationFn: () => post<AdviceRow>("/api/advice", request),
+    mutationFn: () => post<AdviceRow>("/api/advice", requestOf(answers, platform?.text, jobs)),
     onSuccess: () => queryClient.invalidateQueries({ queryKey: ["/api/advice"] }),
-    onError: (error) => toastFailure("Could not ask for advice", error),
   });
+  const problems = sortProblems(
+    ask.error ? problemsOf(ask.error) : [],
+    FIELDS.map(({ path }) => path),
+  );
+  const onSubmit = (event: FormEvent) => {
+    event.preventDefault();
+    ask.mutate();
+  };
   return (
     <Widget
       exported={false}
@@ -43,82 +48,95 @@ function Question() {
       title="Which scheduler should I use?"
       caption="Drop a platform file and a trace, or leave them out: then it is the default node and generated jobs."
     >
-      <div className="grid grid-cols-1 gap-3 p-1 md:grid-cols-2">
-        <FileDrop
-          label={request.platform_file ? "Platform chosen" : "Platform (YAML)"}
-          testId="advice-platform"
-          onText={(platform_file) => change({ platform_file })}
-        />
-        <FileDrop
-          label={request.trace ? `Jobs: ${request.trace_name}` : "Jobs (a trace, such as CSV)"}
-          testId="advice-trace"
-          onText={(trace, trace_name) => change({ trace, trace_name })}
-        />
-        <Field label="To be small" value={request.objective ?? ""} onChange={(objective) => change({ objective })} />
-        <Field
-          label="Minutes it may take"
-          value={String(request.budget_minutes)}
-          onChange={(text) => change({ budget_minutes: Number(text) || 1 })}
-        />
-        <Field
-          label="Offered load (empty: that of the jobs)"
-          value={request.load ? String(request.load) : ""}
-          onChange={(text) => change({ load: Number(text) || null })}
-        />
-        <Field
-          label="Jobs of each run, without a trace"
-          value={String(request.tasks)}
-          onChange={(text) => change({ tasks: Number(text) || 1000 })}
-        />
-      </div>
-      <div className="p-1">
-        <Button onClick={() => ask.mutate()} disabled={ask.isPending}>
-          Ask
+      <form className="flex flex-col gap-4 px-1" data-testid="advice-form" onSubmit={onSubmit} noValidate>
+        <div className="grid gap-3 md:grid-cols-2">
+          <FileDrop
+            title="Machines: a platform file (YAML)"
+            testId="advice-platform"
+            file={platform}
+            onFile={setPlatform}
+          />
+          <FileDrop title="Jobs: a trace, such as CSV or SWF" testId="advice-trace" file={jobs} onFile={setJobs} />
+        </div>
+        <div className="grid grid-cols-2 gap-x-3 gap-y-4 lg:grid-cols-4">
+          {FIELDS.filter(({ generated }) => !generated || !jobs).map(({ path, label, hint, placeholder, text }) => (
+            <TextField
+              key={path}
+              id={`advice-${path}`}
+              label={label}
+              hint={hint}
+              placeholder={placeholder}
+              inputMode={text ? "text" : "decimal"}
+              value={answers[path] ?? ""}
+              problems={problems.fields[path]}
+              onValue={(value) => setAnswers({ ...answers, [path]: value })}
+            />
+          ))}
+        </div>
+        {problems.others.length > 0 && (
+          <p role="alert" className="text-xs break-words text-bad">
+            {problems.others.join("; ")}
+          </p>
+        )}
+        <Button
+          type="submit"
+          variant="primary"
+          className="self-start"
+          disabled={ask.isPending}
+          icon={<Compass aria-hidden className="size-4" />}
+        >
+          {ask.isPending ? "Asking…" : "Ask"}
         </Button>
-      </div>
+      </form>
     </Widget>
   );
 }
 
-function Field({ label, value, onChange }: { label: string; value: string; onChange: (text: string) => void }) {
-  return (
-    <label className="flex flex-col gap-1 text-xs text-muted">
-      {label}
-      <input
-        className="h-8 rounded-lg border border-line bg-sunken px-2 text-ink"
-        value={value}
-        onChange={(event) => onChange(event.target.value)}
-      />
-    </label>
-  );
-}
-
 interface FileDropProps {
-  label: string;
+  title: string;
   testId: string;
-  onText: (text: string, name: string) => void;
+  file: DroppedFile | null;
+  onFile: (file: DroppedFile | null) => void;
 }
 
-function FileDrop({ label, testId, onText }: FileDropProps) {
+function FileDrop({ title, testId, file, onFile }: FileDropProps) {
   const id = useId();
-  const read = async (file: File | undefined) => {
-    if (file) onText(await file.text(), file.name);
+  const read = async (chosen: File | undefined) => {
+    if (chosen) onFile({ name: chosen.name, text: await chosen.text() });
   };
   return (
-    <label
-      htmlFor={id}
-      data-testid={testId}
-      onDragOver={(event) => event.preventDefault()}
-      onDrop={(event) => {
-        event.preventDefault();
-        void read(event.dataTransfer.files[0]);
-      }}
-      className="flex cursor-pointer flex-col items-center gap-1.5 rounded-lg border border-dashed border-line-strong px-4 py-4 text-center text-xs text-muted has-focus-visible:outline-2 has-focus-visible:outline-accent"
-    >
-      <FileUp aria-hidden className="size-5" />
-      <span role="status">{label}</span>
-      <input id={id} type="file" className="sr-only" onChange={(event) => void read(event.target.files?.[0])} />
-    </label>
+    <div className="flex flex-col gap-1">
+      <label
+        htmlFor={id}
+        data-testid={testId}
+        onDragOver={(event) => event.preventDefault()}
+        onDrop={(event) => {
+          event.preventDefault();
+          void read(event.dataTransfer.files[0]);
+        }}
+        className="flex cursor-pointer flex-col items-center gap-1.5 rounded-lg border border-dashed border-line-strong px-4 py-4 text-center text-xs text-muted has-focus-visible:outline-2 has-focus-visible:outline-accent"
+      >
+        <FileUp aria-hidden className="size-5" />
+        {title}
+        <span role="status" className={file ? "font-medium text-ink" : "text-faint"}>
+          {file ? file.name : "drop it here, or choose it"}
+        </span>
+        <input
+          id={id}
+          type="file"
+          className="sr-only"
+          onChange={(event) => {
+            void read(event.target.files?.[0]);
+            event.target.value = "";
+          }}
+        />
+      </label>
+      {file && (
+        <Button className="self-center" onClick={() => onFile(null)}>
+          Leave out {file.name}
+        </Button>
+      )}
+    </div>
   );
 }
 
@@ -149,7 +167,7 @@ const COLUMNS: Column<AdviceRow>[] = [
     key: "state",
     header: "State",
     value: (row) => row.state ?? "",
-    show: (row) => (row.state === "running" ? `${Math.round(100 * (row.share ?? 0))} %` : row.state),
+    show: (row) => (row.state === "running" ? `${Math.round(100 * (row.share ?? 0))} % of its time` : row.state),
   },
   {
     key: "answer",
@@ -161,7 +179,7 @@ const COLUMNS: Column<AdviceRow>[] = [
           {row.headline}
         </Link>
       ) : (
-        <span className="text-muted">{row.text}</span>
+        <span className={row.state === "failed" ? "text-bad" : "text-muted"}>{row.text}</span>
       ),
   },
 ];

@@ -8,6 +8,8 @@ const PRELOAD_MS = 3_000;
 export interface View {
   title: string;
   component: LazyExoticComponent<ComponentType>;
+  /** Has nothing to show before the first run. */
+  needsRun?: boolean;
   /** Views with an icon are in the navigation. */
   icon?: ComponentType<{ className?: string; "aria-hidden"?: boolean }>;
 }
@@ -38,13 +40,13 @@ export function preloadViews(): void {
 }
 
 export const VIEWS: Record<string, View> = {
-  arena: { title: "Arena", icon: Swords, component: view(() => import("./Arena")) },
-  scheduler: { title: "Scheduler", icon: Radar, component: view(() => import("./Scheduler")) },
+  arena: { title: "Arena", needsRun: true, icon: Swords, component: view(() => import("./Arena")) },
+  scheduler: { title: "Scheduler", needsRun: true, icon: Radar, component: view(() => import("./Scheduler")) },
   history: { title: "History", icon: History, component: view(() => import("./History")) },
   advice: { title: "Advice", icon: Compass, component: view(() => import("./Advice")) },
   adversary: { title: "Adversary", icon: Flame, component: view(() => import("./Adversary")) },
   log: { title: "Log", icon: FileText, component: view(() => import("./Log")) },
-  task: { title: "Task", component: view(() => import("./Task")) },
+  task: { title: "Task", needsRun: true, component: view(() => import("./Task")) },
   compare: { title: "Compare", component: view(() => import("./Compare")) },
   report: { title: "Report", component: view(() => import("./Report")) },
   guide: { title: "Guide", component: view(() => import("./Guide")) },

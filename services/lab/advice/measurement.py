@@ -191,5 +191,9 @@ class Measurement:
             raise _BudgetEnded
 
 
+def deployed_schedulers(gateway: GatewayClient) -> tuple[str, ...]:
+    return tuple(each["name"] for each in gateway.get("/api/schedulers") if each["deployed"])
+
+
 class _BudgetEnded(Interrupted):
     """No time is left, or the user wants no more."""

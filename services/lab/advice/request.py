@@ -9,14 +9,12 @@ from typing import Any
 
 from services.lab.advice.answer import headline, make_answer
 from services.lab.advice.jobs import GeneratedJobs, Jobs, TraceJobs
-from services.lab.advice.measurement import Measurement, Progress
-from services.lab.advice.objective_option import parse_objective
+from services.lab.advice.measurement import Measurement, Progress, deployed_schedulers
 from services.lab.advice.page import write_page
 from services.lab.atomic_write import replace_text
 from services.lab.experiments.declaration import merged
 from services.lab.experiments.runner import Interrupted as Interrupted
 from services.lab.traces.problem_report import Report
-from shared.domain.schedulers import BUILT_IN
 from shared.messages.advice import PROGRESS, REQUEST, AdviceProgress, AdviceRequest
 from shared.platforms.platform_file import find, parse
 from shared.runtime.gateway_client import GatewayClient
@@ -43,7 +41,8 @@ def answer_request(
 
     show(Progress(0.0, "starting"))
     budget = request.budget_minutes * 60
-    measured = Measurement(jobs, BUILT_IN, budget, gateway, store, show, stopping).measure()
+    names = request.schedulers or deployed_schedulers(gateway)
+    measured = Measurement(jobs, names, budget, gateway, store, show, stopping).measure()
     if stopping.is_set():
         raise Interrupted("the lab was stopped")
     notes = [f"{report.skipped.total():,} lines of the trace were skipped."] * bool(report.skipped)
@@ -54,7 +53,7 @@ def answer_request(
 
 
 def jobs_of(request: AdviceRequest, folder: Path, report: Report) -> Jobs:
-    fields: dict[str, Any] = {"objective": parse_objective(request.objective)}
+    fields: dict[str, Any] = {"objective": request.objective.model_dump()}
     if request.platform_file:
         machines = parse(request.platform_file, "the platform file", folder).spec_fields()
         fields = merged(machines, fields)
