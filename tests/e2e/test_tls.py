@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from deploy.local.arena import Arena, find
-from tests.e2e.arena import ArenaProcess, hybrid
+from tests.e2e.arena import RULES, ArenaProcess, hybrid
 
 pytestmark = pytest.mark.long
 
@@ -40,7 +40,7 @@ def test_a_run_completes(arena: ArenaProcess) -> None:
     run = arena.start_run(tasks=TASKS, pace="max")
     arena.complete(run)
     rows = arena.fingerprints(run)
-    assert len(rows) == 6
+    assert [row["scheduler"] for row in rows] == list(RULES)
     assert all(row["results"] == row["tasks"] == TASKS for row in rows)
 
 
