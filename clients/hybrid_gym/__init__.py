@@ -14,7 +14,7 @@ import gymnasium
 
 from hybrid_gym.scheduling_env import SchedulingEnv
 from hybrid_gym.vector_env import SchedulingVectorEnv
-from shared.domain.workload_presets import PRESETS
+from shared.domain.spec_parts.workload_presets import PRESETS
 
 __all__ = ["SchedulingEnv", "SchedulingVectorEnv"]
 

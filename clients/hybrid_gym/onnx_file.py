@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shared.domain.agent_observation import TIME_SCALE_KEY
+from shared.domain.learning.agent_observation import TIME_SCALE_KEY
 
 
 def store_time_scale(path: Path, time_scale: float) -> None:

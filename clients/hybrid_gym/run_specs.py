@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box
 
-from shared.domain.agent_observation import AgentObserver
+from shared.domain.learning.agent_observation import AgentObserver
 from shared.domain.spec import RunSpec
 from shared.errors import SpecError
 

@@ -15,15 +15,15 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from hybrid_gym.run_specs import EPISODE_TASKS, SEEDS, AnySpec, observation_space, read_spec
-from shared.domain import virtual_cluster
-from shared.domain.agent_observation import AgentObserver, Numbers
-from shared.domain.cluster_view import ClusterView
-from shared.domain.objective import penalty
-from shared.domain.observation import Observation
+from shared.domain.cluster import virtual_cluster
+from shared.domain.cluster.cluster_view import ClusterView
+from shared.domain.cluster.observation import Observation
+from shared.domain.cluster.virtual_cluster import Cluster
+from shared.domain.cluster.whole_tasks import placement
+from shared.domain.learning.agent_observation import AgentObserver, Numbers
+from shared.domain.learning.objective import penalty
 from shared.domain.physics import price
 from shared.domain.tasks import Tasks, take
-from shared.domain.virtual_cluster import Cluster
-from shared.domain.whole_tasks import placement
 from shared.domain.workload import Cursor, generate
 
 
@@ -31,9 +31,10 @@ class SchedulingEnv(gymnasium.Env[Numbers, np.int64]):
     """Places the tasks of a run, whole, one after the other.
 
     Action: the number of a device. Observation: the task's features, then those of each device (see
-    `shared.domain.agent_observation`). Reward: what the agents of the arena minimise, the weighted
-    sum of the task's turnaround, energy and cost, negative and in mean task times. An episode has
-    `tasks` tasks, and is truncated after the last, which is then observed with the queues after it.
+    `shared.domain.learning.agent_observation`). Reward: what the agents of the arena minimise, the
+    weighted sum of the task's turnaround, energy and cost, negative and in mean task times. An
+    episode has `tasks` tasks, and is truncated after the last, which is then observed with the
+    queues after it.
 
     The episode after `reset(seed=s)` is the run with seed s; later ones draw their seeds. `info`
     has it as `run_seed`, and after a step what became of the task.

@@ -11,8 +11,8 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from hybrid_gym.run_specs import EPISODE_TASKS, SEEDS, AnySpec, observation_space, read_spec
-from shared.domain.agent_observation import AgentObserver, Numbers
-from shared.domain.parallel_clusters import ParallelClusters, ParallelRuns
+from shared.domain.learning.agent_observation import AgentObserver, Numbers
+from shared.domain.learning.parallel_clusters import ParallelClusters, ParallelRuns
 from shared.domain.tasks import Floats, Integers
 
 # Different runs among the environments, at the most: those of one run differ by what is decided.

@@ -20,7 +20,7 @@ from services.scheduler.worker import decide, with_decisions
 from services.simulator.simulation import Simulation
 from services.trainer.learner_registry import LearnerRegistry
 from services.trainer.pretraining import pretraining_tasks
-from shared.domain.lockstep import deciding_version
+from shared.domain.learning.lockstep import deciding_version
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Tasks
 from shared.domain.workload import Cursor, generate

@@ -41,7 +41,7 @@ def learners(ctx: typer.Context) -> Items:
 
 
 def presets() -> list[str]:
-    from shared.domain.workload_presets import PRESETS
+    from shared.domain.spec_parts.workload_presets import PRESETS
 
     return list(PRESETS)
 

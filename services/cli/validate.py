@@ -27,7 +27,7 @@ from services.lab.calibration.refine import refined
 from services.lab.validation.report import make_certificate
 from services.lab.validation.validator import Compared, Validator
 from services.lab.validation.workloads import SCHEDULERS, workloads
-from shared.domain.certificate import Certificate
+from shared.domain.hardware.certificate import Certificate
 from shared.platforms.certificate_file import certificate_path
 from shared.platforms.platform_file import PlatformFile, load
 from shared.runtime import logs

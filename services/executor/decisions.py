@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from shared.bus.client import FAILED_HEADER, TRANSIENT_ERRORS, Bus
-from shared.domain.platform import NOWHERE
+from shared.domain.hardware.platform import NOWHERE
 from shared.domain.spec import RunSpec
 from shared.errors import Unavailable, Unreadable
 from shared.messages import batches, subjects

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from shared.domain.cluster_tracker import expected_parts
+from shared.domain.cluster.cluster_tracker import expected_parts
 from shared.domain.physics import price
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Tasks, known_last_child

@@ -15,8 +15,8 @@ from typing import Any
 from services.executor.clock import SchedulerClock
 from services.executor.device_queue import DeviceQueue
 from services.executor.jobs import Job, Part
-from shared.domain.observation import Observation
-from shared.domain.virtual_cluster import Cluster
+from shared.domain.cluster.observation import Observation
+from shared.domain.cluster.virtual_cluster import Cluster
 
 UNKNOWN = math.inf
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from services.executor.clock import SchedulerClock
 from services.executor.jobs import Job, Part
+from shared.domain.cluster.virtual_cluster import Schedule
+from shared.domain.hardware.platform import Platform
 from shared.domain.physics import price_of_parts
-from shared.domain.platform import Platform
 from shared.domain.tasks import Floats
 from shared.domain.times import seconds
-from shared.domain.virtual_cluster import Schedule
 from shared.messages import batches
 from shared.messages.checkpoint import Checkpoint, result_columns
 

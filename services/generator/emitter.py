@@ -19,7 +19,7 @@ from shared.bus.client import Bus
 from shared.bus.forks import checkpoints_missing
 from shared.bus.model_registry import models_missing
 from shared.bus.task_stream import Position, load_position
-from shared.domain.lockstep import left_of_segment
+from shared.domain.learning.lockstep import left_of_segment
 from shared.domain.workload import generate
 from shared.errors import Conflict
 from shared.messages.events import Event

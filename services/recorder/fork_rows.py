@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shared.domain.device_mapping import DeviceMapping, same_devices
-from shared.domain.platform import NOWHERE
+from shared.domain.cluster.device_mapping import DeviceMapping, same_devices
+from shared.domain.hardware.platform import NOWHERE
 from shared.domain.schedulers import ORACLE
 from shared.messages.runs import Fork, RunRecord
 from shared.store.client import Store

@@ -27,12 +27,12 @@ from services.scheduler.policy import ClusterPolicy, check, check_placed, visibl
 from services.scheduler.worker import Worker, with_decisions
 from shared.bus.service import Service
 from shared.bus.suspension import ack_floor, task_durable
-from shared.domain.cluster_view import ClusterView
-from shared.domain.lockstep import deciding_version
-from shared.domain.observation import Observation
+from shared.domain.cluster.cluster_view import ClusterView
+from shared.domain.cluster.observation import Observation
+from shared.domain.cluster.virtual_cluster import Cluster
+from shared.domain.learning.lockstep import deciding_version
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions
-from shared.domain.virtual_cluster import Cluster
 from shared.errors import Conflict, Unavailable, Unreadable
 from shared.messages import batches, subjects
 from shared.messages.batches import Batch

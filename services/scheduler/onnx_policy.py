@@ -1,7 +1,8 @@
 """Networks that were trained elsewhere, such as in the gym: `hybrid up --add policy.onnx`.
 
-The network's input are observations (see `shared.domain.agent_observation`), a row for each task.
-Its output is a score for each device, of which the highest is chosen, or the number of the device.
+The network's input are observations (see `shared.domain.learning.agent_observation`), a row for
+each task. Its output is a score for each device, of which the highest is chosen, or the number of
+the device.
 """
 
 from __future__ import annotations
@@ -12,8 +13,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from services.scheduler.policy import ClusterPolicy, PolicyError
-from shared.domain.agent_observation import TIME_SCALE_KEY, AgentObserver, Numbers, TaskRows
-from shared.domain.cluster_view import ClusterView
+from shared.domain.cluster.cluster_view import ClusterView
+from shared.domain.learning.agent_observation import (
+    TIME_SCALE_KEY,
+    AgentObserver,
+    Numbers,
+    TaskRows,
+)
 from shared.domain.schedulers import check_scheduler_name
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Floats, Tasks

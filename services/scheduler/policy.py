@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shared.domain.cluster_view import ClusterView
-from shared.domain.platform import NOWHERE
+from shared.domain.cluster.cluster_view import ClusterView
+from shared.domain.hardware.platform import NOWHERE
 from shared.domain.schedulers import BUILT_IN, check_scheduler_name
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Integers, Tasks

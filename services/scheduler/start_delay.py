@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shared.domain.cluster_view import ClusterView
+from shared.domain.cluster.cluster_view import ClusterView
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from services.simulator.simulation import Simulation
 from shared.bus.forks import parent_of
 from shared.bus.run_book import RunBook
-from shared.domain.device_mapping import DeviceMapping, same_devices
+from shared.domain.cluster.device_mapping import DeviceMapping, same_devices
 from shared.domain.spec import RunSpec
 from shared.errors import Unreadable
 from shared.messages.batches import SCHEMAS, Batch, column

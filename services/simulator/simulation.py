@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from shared.domain import virtual_cluster as virtual
-from shared.domain.cluster_tracker import follow
-from shared.domain.observation import Observation
+from shared.domain.cluster import virtual_cluster as virtual
+from shared.domain.cluster.cluster_tracker import follow
+from shared.domain.cluster.observation import Observation
+from shared.domain.hardware.platform import NOWHERE
 from shared.domain.physics import Price, price
-from shared.domain.platform import NOWHERE
 from shared.domain.tasks import Floats, Integers, Tasks
 from shared.errors import Unreadable
 from shared.messages import batches

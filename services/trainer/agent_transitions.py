@@ -10,9 +10,9 @@ import numpy as np
 from services.trainer.learner import Results
 from services.trainer.observed_queues import queues_before
 from services.trainer.simulated_placements import simulated_placements
-from shared.domain.agent_actions import CPU, AgentActions
-from shared.domain.features import Matrix, agent_state
-from shared.domain.objective import reference
+from shared.domain.learning.agent_actions import CPU, AgentActions
+from shared.domain.learning.features import Matrix, agent_state
+from shared.domain.learning.objective import reference
 from shared.domain.physics import price
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats, Integers, Tasks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from shared.domain.features import AGENT_FEATURES
+from shared.domain.learning.features import AGENT_FEATURES
 
 
 class DuelingNetwork(nn.Module):

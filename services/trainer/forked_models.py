@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 
 from services.trainer.model_publisher import ModelPublisher, TrainingWindow
 from shared.bus import model_registry
-from shared.domain.lockstep import deciding_version
+from shared.domain.learning.lockstep import deciding_version
 from shared.domain.spec import RunSpec
 from shared.messages.models import NO_MODEL, Model
 from shared.messages.runs import Fork

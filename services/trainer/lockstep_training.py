@@ -1,5 +1,5 @@
 """Training in step with the stream: each version is made from exactly the results that
-`shared.domain.lockstep` says, in task order, so that the same run gives the same models."""
+`shared.domain.learning.lockstep` says, in task order: the same run gives the same models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from services.trainer.model_publisher import TrainingWindow
 from services.trainer.result_window import ResultWindow
 from services.trainer.training_loop import TrainingLoop
 from shared.bus.client import Bus
-from shared.domain.lockstep import first_decided, learned_before
+from shared.domain.learning.lockstep import first_decided, learned_before
 from shared.domain.tasks import Tasks
 from shared.errors import NotAllowed
 from shared.messages.models import NO_MODEL, Manifest

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shared.domain.agent_actions import AgentActions
+from shared.domain.learning.agent_actions import AgentActions
 from shared.domain.tasks import Floats, Integers
 
 STREAMS = 32  # simulated at once

@@ -20,9 +20,9 @@ from nats.js.errors import (
 )
 from nats.js.kv import KV_OP, KeyValue
 
-from shared.domain.learning_spec import Objective
 from shared.domain.schedulers import LEARNERS
 from shared.domain.spec import RunSpec
+from shared.domain.spec_parts.learning_spec import Objective
 from shared.errors import NotAllowed, NotFound, Unreadable
 from shared.messages import subjects
 from shared.messages.formats import FORMATS, UNFORKED

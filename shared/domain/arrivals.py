@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from shared.domain.spec_parts.workload_spec import Bursty, Diurnal, Workload
 from shared.domain.tasks import Floats
-from shared.domain.workload_spec import Bursty, Diurnal, Workload
 
 
 def arrival_times(

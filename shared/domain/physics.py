@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.domain.platform import NOWHERE, Platform
+from shared.domain.hardware.platform import NOWHERE, Platform
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Bools, Decisions, Floats, Integers, Tasks
 from shared.domain.times import real_seconds

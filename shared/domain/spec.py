@@ -21,17 +21,17 @@ from pydantic import (
     model_validator,
 )
 
-from shared.domain.certificate import Certificate
-from shared.domain.cluster_spec import Cluster
-from shared.domain.execution_spec import Execution
-from shared.domain.learning_spec import Learning, Objective
-from shared.domain.measured_times import Curve
-from shared.domain.platform import Defaults, Platform, make_platform
+from shared.domain.hardware.certificate import Certificate
+from shared.domain.hardware.cluster_spec import Cluster
+from shared.domain.hardware.measured_times import Curve
+from shared.domain.hardware.platform import Defaults, Platform, make_platform
 from shared.domain.schedulers import check_scheduler_name
 from shared.domain.spec_model import NonNegative, Positive, SpecModel, problem_at
+from shared.domain.spec_parts.execution_spec import Execution
+from shared.domain.spec_parts.learning_spec import Learning, Objective
+from shared.domain.spec_parts.workload_spec import Workload, check_tasks_can_run
 from shared.domain.tasks import LARGEST
 from shared.domain.validation_messages import explain
-from shared.domain.workload_spec import Workload, check_tasks_can_run
 from shared.errors import SpecError
 
 # A longer run at pace max is about throughput: learners must not slow it down unless asked to.
@@ -214,7 +214,7 @@ class RunSpec(SpecModel):
 
     @property
     def lockstep(self) -> bool:
-        """Whether learners learn in step with the stream; see `shared.domain.lockstep`."""
+        """Whether learners learn in step with the stream; see `shared.domain.learning.lockstep`."""
         if self.real:
             return False
         if self.learning.sync != "auto":

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from shared.domain.spec import RunSpec
+from shared.domain.spec_parts.workload_spec import MOST_REMEMBERED
 from shared.domain.tasks import Bools, Integers, Tasks
-from shared.domain.workload_spec import MOST_REMEMBERED
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,14 +19,13 @@ import numpy as np
 from numpy.random import Generator, Philox
 
 from shared.domain.arrivals import arrival_times
-from shared.domain.measured_times import MeasuredTimes
+from shared.domain.hardware.measured_times import MeasuredTimes
 from shared.domain.portable_math import exp, log, normal_quantile, power
 from shared.domain.random_numbers import uniform
 from shared.domain.spec import RunSpec
-from shared.domain.tasks import LARGEST, Floats, Integers, Tasks
-from shared.domain.workflow_shapes import workflow_parents
-from shared.domain.workload_presets import PRESETS
-from shared.domain.workload_spec import (
+from shared.domain.spec_parts.workflow_shapes import workflow_parents
+from shared.domain.spec_parts.workload_presets import PRESETS
+from shared.domain.spec_parts.workload_spec import (
     Bimodal,
     Dependencies,
     LogNormal,
@@ -36,6 +35,7 @@ from shared.domain.workload_spec import (
     WidthShare,
     measured_kinds,
 )
+from shared.domain.tasks import LARGEST, Floats, Integers, Tasks
 
 BLOCK = 4096  # tasks per counter range; part of what a seed means, so it never changes
 WIDTH_DRAW = 0x5749  # purpose of the random numbers that choose widths; never changes either

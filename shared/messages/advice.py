@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from shared.domain.learning_spec import Objective
+from shared.domain.spec_parts.learning_spec import Objective
 
 REQUEST, PROGRESS = "request.json", "progress.json"
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from shared.domain.cluster_spec import MOST_DEVICES
-from shared.domain.platform import Platform
+from shared.domain.hardware.cluster_spec import MOST_DEVICES
+from shared.domain.hardware.platform import Platform
 from shared.domain.tasks import (
     DEPENDENCY_WINDOW,
     FARTHEST_PARENT,

@@ -12,13 +12,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from shared.domain.observation import Observation
+from shared.domain.cluster.observation import Observation
+from shared.domain.cluster.virtual_cluster import Cluster, Schedule
+from shared.domain.hardware.platform import Platform
 from shared.domain.physics import Price
-from shared.domain.platform import Platform
 from shared.domain.quantile_sketch import QuantileSketch
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats, Integers, Tasks
-from shared.domain.virtual_cluster import Cluster, Schedule
 from shared.errors import Unreadable
 from shared.messages.envelope import Envelope
 from shared.messages.standing import Standing

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shared.domain.features import Matrix, forest_features
+from shared.domain.learning.features import Matrix, forest_features
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats, Tasks
 

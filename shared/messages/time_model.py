@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shared.domain.features import Matrix
+from shared.domain.learning.features import Matrix
+from shared.domain.learning.time_lines import TimeLines, kinds_of, numbers_of
 from shared.domain.physics import whole_seconds
 from shared.domain.portable_math import exp
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats, Integers, Tasks
-from shared.domain.time_lines import TimeLines, kinds_of, numbers_of
 from shared.domain.times import seconds
 from shared.messages.forest_model import open_model
 

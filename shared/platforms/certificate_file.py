@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from shared.domain.certificate import Certificate
+from shared.domain.hardware.certificate import Certificate
 from shared.platforms.platform_file import PlatformFile
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from shared.domain.cluster_spec import Cluster
-from shared.domain.measured_times import Curve
+from shared.domain.hardware.cluster_spec import Cluster
+from shared.domain.hardware.measured_times import Curve
 from shared.domain.spec import Physics, RunSpec
 from shared.domain.spec_model import SpecModel, problem_at
 from shared.domain.validation_messages import explain, location

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from shared.domain.measured_times import Curve
+from shared.domain.hardware.measured_times import Curve
 from shared.errors import SpecError
 
 REQUIRED = ("kind", "type", "size", "mean_seconds")

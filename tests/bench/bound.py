@@ -11,8 +11,8 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from shared.domain.cluster_bound import Bound, arrival_bound, cluster_bound
-from shared.domain.relaxation import Work, relax
+from shared.domain.bounds.cluster_bound import Bound, arrival_bound, cluster_bound
+from shared.domain.bounds.relaxation import Work, relax
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats
 from shared.domain.times import real_seconds

@@ -1416,7 +1416,7 @@ export interface components {
         };
         /**
          * @description The weighted sum that `predictive`, `attention_agent` and `bandit` minimise. Energy and cost
-         *     are counted in seconds of the strongest devices; see shared/domain/objective.py.
+         *     are counted in seconds of the strongest devices; see shared/domain/learning/objective.py.
          */
         Objective: {
             /** @default 0 */

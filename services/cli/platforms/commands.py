@@ -65,7 +65,7 @@ def show(platform: NameOrFile, json: Json = False) -> None:
     """
     from services.cli.platforms.description import describe
     from services.cli.platforms.option import platform_of
-    from shared.domain.certificate import NO_CERTIFICATE
+    from shared.domain.hardware.certificate import NO_CERTIFICATE
     from shared.platforms.certificate_file import find_certificate
 
     made = platform_of(platform)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from shared.domain.platform import DeviceType
+from shared.domain.hardware.platform import DeviceType
 from shared.domain.spec import RunSpec
 from shared.platforms.platform_file import PlatformFile
 

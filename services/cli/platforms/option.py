@@ -9,7 +9,7 @@ from services.cli.profile import merge_profile
 from services.lab.experiments.declaration import merged
 from services.lab.platforms.hardware_profile import import_profile
 from services.lab.profiling.hardware_profile import load as load_profile
-from shared.domain.cluster_spec import Cluster
+from shared.domain.hardware.cluster_spec import Cluster
 from shared.errors import SpecError
 from shared.platforms.certificate_file import find_certificate
 from shared.platforms.platform_file import PlatformFile, find

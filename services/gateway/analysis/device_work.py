@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from services.gateway.analysis.task_window import floats
 from services.gateway.tasks.device_names import cpus_of
-from shared.domain.platform import Platform
+from shared.domain.hardware.platform import Platform
 from shared.domain.tasks import Bools, Floats, Integers
 from shared.store.client import Store
 from shared.store.schema import PART_BEGIN, PART_END

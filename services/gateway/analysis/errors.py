@@ -18,7 +18,7 @@ from services.gateway.analysis.schemas import ErrorTrack, TypeErrors
 from services.gateway.analysis.task_window import floats
 from services.gateway.runs.queries import newest_standings
 from services.gateway.tasks.device_names import cpus_of
-from shared.domain.platform import Platform
+from shared.domain.hardware.platform import Platform
 from shared.domain.tasks import Floats, Integers
 from shared.store.client import Store
 

@@ -37,7 +37,7 @@ from services.gateway.runs.control import RunControl, competing
 from services.gateway.runs.detail import ClusterBounds
 from services.gateway.runs.queries import newest_standings, standings
 from services.gateway.runs.schemas import RunPath
-from shared.domain.cluster_spec import MOST_DEVICES
+from shared.domain.hardware.cluster_spec import MOST_DEVICES
 from shared.domain.schedulers import ORACLE
 from shared.domain.tasks import LARGEST
 from shared.errors import NotFound, SpecError

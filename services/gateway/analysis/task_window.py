@@ -23,7 +23,7 @@ from services.gateway.analysis.schemas import (
     Wins,
 )
 from services.gateway.tasks.device_names import cpus_of
-from shared.domain.platform import NOWHERE, Platform
+from shared.domain.hardware.platform import NOWHERE, Platform
 from shared.domain.tasks import Floats, Integers
 
 SIZE_BINS = 20

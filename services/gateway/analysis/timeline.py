@@ -14,7 +14,7 @@ from services.gateway.analysis.schemas import (
     TimelineParts,
 )
 from services.gateway.analysis.utilization import shares
-from shared.domain.platform import Platform
+from shared.domain.hardware.platform import Platform
 from shared.domain.tasks import Bools, Floats, Integers
 from shared.errors import NotFound
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from services.gateway.analysis.device_work import Work
 from services.gateway.analysis.schemas import MeterUtilization, Utilization
-from shared.domain.platform import Platform
+from shared.domain.hardware.platform import Platform
 from shared.domain.tasks import Floats, Integers
 
 BUCKETS = 30

@@ -11,7 +11,7 @@ from services.gateway.live.schemas import (
     SchedulerUtilization,
     UtilizationNow,
 )
-from shared.domain.platform import Meter
+from shared.domain.hardware.platform import Meter
 from shared.domain.tasks import Floats
 
 ByMeter = dict[str, dict[str, float]]  # shares by scheduler and meter

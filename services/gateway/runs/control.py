@@ -9,8 +9,8 @@ from services.gateway.runs.schemas import SpecCheck
 from shared.bus import suspension
 from shared.bus.run_book import RunBook
 from shared.bus.service import Service
-from shared.domain.learning_spec import Objective
 from shared.domain.spec import RunSpec
+from shared.domain.spec_parts.learning_spec import Objective
 from shared.errors import NotFound, SpecError, Unavailable
 from shared.execution.settings import settings_of
 from shared.messages import subjects

@@ -20,7 +20,7 @@ from services.gateway.runs.schemas import (
 from shared.bus.client import Bus
 from shared.bus.model_registry import models_missing
 from shared.bus.task_stream import load_position
-from shared.domain.cluster_bound import arrival_bound
+from shared.domain.bounds.cluster_bound import arrival_bound
 from shared.messages.runs import RunRecord, RunState
 from shared.store.client import Store
 from shared.store.tasks import read_tasks

@@ -16,7 +16,7 @@ from services.gateway.runs.schemas import ForkRequest
 from shared.bus.client import Bus
 from shared.bus.forks import parent_of
 from shared.bus.task_stream import load_position
-from shared.domain.lockstep import deciding_version
+from shared.domain.learning.lockstep import deciding_version
 from shared.domain.spec import RunSpec
 from shared.domain.spec_paths import changed_spec
 from shared.domain.workload import Cursor, generate

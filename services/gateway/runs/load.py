@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
-from shared.domain.offered_load import SAMPLE, OfferedLoad
+from shared.domain.bounds.offered_load import SAMPLE, OfferedLoad
 from shared.domain.tasks import Tasks
 from shared.domain.workload import Cursor, generate
 from shared.messages.runs import RunRecord

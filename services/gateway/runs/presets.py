@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from shared.domain.workload_presets import ARRIVAL_RATES, PRESETS
-from shared.domain.workload_spec import Bimodal, LogNormal, Mix, Pareto
+from shared.domain.spec_parts.workload_presets import ARRIVAL_RATES, PRESETS
+from shared.domain.spec_parts.workload_spec import Bimodal, LogNormal, Mix, Pareto
 
 
 def describe(name: str) -> str:

@@ -27,9 +27,9 @@ from services.gateway.runs.schemas import (
     SpecCheck,
 )
 from shared.bus.client import Bus
-from shared.domain.learning_spec import Objective
 from shared.domain.spec import RunSpec
-from shared.domain.workload_presets import PRESETS
+from shared.domain.spec_parts.learning_spec import Objective
+from shared.domain.spec_parts.workload_presets import PRESETS
 from shared.errors import NotFound
 from shared.messages.runs import RunState
 from shared.platforms.platform_file import shipped

@@ -11,7 +11,7 @@ from services.gateway.analysis.device_work import Work, work_queued
 from services.gateway.tasks import queries
 from services.gateway.tasks.device_names import cpus_of
 from services.gateway.tasks.schemas import ArrivalQueue, ArrivalQueues, DeviceQueue, TypeQueue
-from shared.domain.platform import Platform
+from shared.domain.hardware.platform import Platform
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Bools, Floats, Integers
 from shared.store.client import Store

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shared.domain.measured_times import LONGEST_KIND
+from shared.domain.hardware.measured_times import LONGEST_KIND
 from shared.domain.tasks import Tasks
 from shared.errors import SpecError
 from shared.messages.arrow_safety import BROKEN, refuse_compression

@@ -19,7 +19,7 @@ from shared.bus.forks import checkpoints_missing
 from shared.bus.model_registry import models_missing
 from shared.bus.service import Service
 from shared.bus.task_stream import Position, load_position
-from shared.domain.lockstep import left_of_segment
+from shared.domain.learning.lockstep import left_of_segment
 from shared.domain.spec import RunSpec
 from shared.domain.task_checks import submission_problems, with_last_children
 from shared.domain.tasks import MOST_BATCH_TASKS, Tasks, first_batch, take

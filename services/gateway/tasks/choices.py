@@ -15,7 +15,7 @@ from services.gateway.tasks.arrival_queues import chosen_devices, queued_seconds
 from services.gateway.tasks.detail import as_tasks
 from services.gateway.tasks.schemas import Choice, Choices, ComparedDevice, Task
 from shared.domain import times
-from shared.domain.price_search import IMPOSSIBLE
+from shared.domain.learning.price_search import IMPOSSIBLE
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Bools, Floats
 from shared.store.client import Store

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from shared.domain.platform import NOWHERE, Platform
+from shared.domain.hardware.platform import NOWHERE, Platform
 from shared.domain.tasks import Integers
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from services.gateway.tasks.device_names import cpus_of
 from services.gateway.tasks.ledger import result_tables
-from shared.domain.platform import Platform
+from shared.domain.hardware.platform import Platform
 from shared.store.client import Store
 
 MICROSECONDS = 1e6

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from services.gateway.tasks.device_names import cpus_of
-from shared.domain.platform import NOWHERE
+from shared.domain.hardware.platform import NOWHERE
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats
 

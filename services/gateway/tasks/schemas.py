@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 from services.gateway.http.problems import MANY, ONE
 from services.gateway.http.row_models import model_of, row_of
 from services.gateway.models.schemas import StoredModel
-from shared.domain.cluster_spec import MOST_DEVICES
-from shared.domain.measured_times import LONGEST_KIND
+from shared.domain.hardware.cluster_spec import MOST_DEVICES
+from shared.domain.hardware.measured_times import LONGEST_KIND
 from shared.domain.tasks import LARGEST
 from shared.messages.columns import DECISION, RESULT, TASK, pydantic_fields
 

@@ -12,8 +12,8 @@ from services.lab.advice.measurement import CaseResult, Measured
 from services.lab.advice.samples import Samples
 from services.lab.advice.verdict import INDIFFERENT, Verdict, difference, judge
 from services.lab.reports.statistics import Estimate, estimate, ratio
-from shared.domain.certificate import NO_CERTIFICATE
-from shared.domain.objective import JOULES_PER_KWH
+from shared.domain.hardware.certificate import NO_CERTIFICATE
+from shared.domain.learning.objective import JOULES_PER_KWH
 from shared.domain.schedulers import CLAIRVOYANT, ORACLE
 from shared.domain.spec import RunSpec
 

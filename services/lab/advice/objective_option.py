@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.domain.learning_spec import Objective
+from shared.domain.spec_parts.learning_spec import Objective
 from shared.errors import SpecError
 
 

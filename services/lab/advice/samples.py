@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from shared.domain.objective import penalty
+from shared.domain.learning.objective import penalty
 from shared.domain.schedulers import REFERENCES
 from shared.domain.spec import RunSpec
 from shared.store.client import Store

@@ -11,7 +11,7 @@ from services.lab.calibration.devices import DeviceKind
 from services.lab.calibration.measure import Effort, Sample
 from services.lab.experiments.provenance import cpu_model
 from services.lab.platforms.imported import Imported
-from shared.domain.measured_times import Curve
+from shared.domain.hardware.measured_times import Curve
 
 # A larger spread of repetitions than this means that the machine was busy.
 BUSY = 0.2

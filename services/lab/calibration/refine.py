@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from services.lab.platforms.imported import Imported
-from shared.domain.measured_times import Curve, MeasuredTimes
+from shared.domain.hardware.measured_times import Curve, MeasuredTimes
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats
 from shared.errors import SpecError

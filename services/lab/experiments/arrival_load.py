@@ -1,6 +1,6 @@
 """The arrival rate at which the tasks of a run offer a given load to its cluster.
 
-The load is that of `shared/domain/offered_load.py`: 1 is what all devices together could do
+The load is that of `shared/domain/bounds/offered_load.py`: 1 is what all devices together could do
 if tasks were cut freely among them. It is exact for the run's own tasks, whatever its seed, if they
 arrive at a constant rate; bursts and the time of day have it as their mean.
 """
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from shared.domain.offered_load import SAMPLE, OfferedLoad
+from shared.domain.bounds.offered_load import SAMPLE, OfferedLoad
 from shared.domain.spec import RunSpec
+from shared.domain.spec_parts.workload_spec import Poisson
 from shared.domain.workload import Cursor, generate
-from shared.domain.workload_spec import Poisson
 from shared.errors import SpecError
 
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from services.lab.experiments import tables
 from services.lab.experiments.critical_path import critical_path
 from services.lab.experiments.declaration import Experiment
-from shared.domain.cluster_bound import arrival_bound
+from shared.domain.bounds.cluster_bound import arrival_bound
 from shared.domain.quantile_sketch import BUCKET_SQL, QuantileSketch
 from shared.domain.schedulers import ORACLE
 from shared.domain.spec import RunSpec

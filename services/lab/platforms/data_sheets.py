@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shared.domain.cluster_spec import Device
+from shared.domain.hardware.cluster_spec import Device
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 from services.lab.platforms.data_sheets import assumptions, describe
 from services.lab.platforms.imported import Imported, ImportFailed, digits
-from shared.domain.measured_times import Curve
+from shared.domain.hardware.measured_times import Curve
 
 ALONE = "null"
 SPREAD = "_unconsolidated"  # a job's devices are in several nodes

@@ -6,7 +6,7 @@ from typing import Any
 
 from services.lab.platforms.imported import Imported
 from services.lab.profiling.hardware_profile import Profile
-from shared.domain.cluster_spec import Cluster
+from shared.domain.hardware.cluster_spec import Cluster
 
 
 def import_profile(profile: Profile, name: str) -> Imported:

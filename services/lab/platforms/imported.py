@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from services.lab.atomic_write import replace_file, replace_text
-from shared.domain.measured_times import Curve
+from shared.domain.hardware.measured_times import Curve
 from shared.errors import ArenaError
 from shared.platforms.platform_file import PlatformFile, parse
 from shared.platforms.times_table import write_table

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from shared.domain.measured_times import Curve, MeasuredTimes
+from shared.domain.hardware.measured_times import Curve, MeasuredTimes
 from shared.domain.tasks import Floats
 
 

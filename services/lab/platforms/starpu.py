@@ -16,7 +16,7 @@ from typing import Any
 
 from services.lab.platforms.data_sheets import assumptions, describe
 from services.lab.platforms.imported import Imported, ImportFailed, digits
-from shared.domain.measured_times import Curve
+from shared.domain.hardware.measured_times import Curve
 
 CPU, CUDA = 0, 1
 TYPE_NAMES = {CPU: "CPU", CUDA: "CUDA", 2: "OpenCL", 3: "MIC"}

@@ -25,7 +25,7 @@ from pydantic import (
     model_validator,
 )
 
-from shared.domain.cluster_spec import Cluster
+from shared.domain.hardware.cluster_spec import Cluster
 from shared.domain.spec import Physics, RunSpec
 from shared.domain.validation_messages import explain
 from shared.errors import ArenaError, SpecError

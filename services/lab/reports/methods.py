@@ -14,9 +14,9 @@ from services.lab.reports.document import Block, Table, Text
 from services.lab.reports.formatting import NEAR_ORACLE, counted, listed, number
 from services.lab.reports.html import TEMPLATES
 from services.lab.reports.study import Study
-from shared.domain.certificate import NO_CERTIFICATE
-from shared.domain.cluster_spec import SHORT_FORM
-from shared.domain.platform import Platform
+from shared.domain.hardware.certificate import NO_CERTIFICATE
+from shared.domain.hardware.cluster_spec import SHORT_FORM
+from shared.domain.hardware.platform import Platform
 
 MOST_KINDS = 8
 

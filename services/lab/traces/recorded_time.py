@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from services.lab.traces.problem_report import Report, TraceError
-from shared.domain.cluster_spec import Device
-from shared.domain.platform import DeviceType, Platform
+from shared.domain.hardware.cluster_spec import Device
+from shared.domain.hardware.platform import DeviceType, Platform
 from shared.domain.portable_math import power
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import LARGEST, Bools, Floats

@@ -14,8 +14,8 @@ from services.lab.traces.formats.text_columns import Rows
 from services.lab.traces.problem_report import Report
 from services.lab.traces.recorded_time import RecordedTimes
 from services.lab.traces.task_links import Linker, RecentNames
-from shared.domain.cluster_spec import MOST_DEVICES
-from shared.domain.measured_times import LONGEST_KIND
+from shared.domain.hardware.cluster_spec import MOST_DEVICES
+from shared.domain.hardware.measured_times import LONGEST_KIND
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import LARGEST, USUAL, Floats, Integers, Tasks
 from shared.domain.times import seconds as expected_seconds

@@ -16,7 +16,7 @@ from services.lab.traces.mapping import Mapping
 from services.lab.traces.problem_report import Report, TraceError
 from services.lab.traces.task_links import LinkCollector, TaskLinks
 from services.lab.traces.to_tasks import Substituted, Translator
-from shared.domain.offered_load import Load, OfferedLoad
+from shared.domain.bounds.offered_load import Load, OfferedLoad
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Tasks, take
 

@@ -14,7 +14,7 @@ from statistics import mean
 import numpy as np
 from scipy import stats
 
-from shared.domain.certificate import Error
+from shared.domain.hardware.certificate import Error
 
 
 @dataclass(frozen=True, slots=True)

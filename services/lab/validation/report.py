@@ -10,7 +10,7 @@ from services.lab.experiments import provenance
 from services.lab.validation.agreement import Figure, bias_of, error_of, figures_of, order_of
 from services.lab.validation.run_results import TaskTime
 from services.lab.validation.validator import Compared
-from shared.domain.certificate import Certificate
+from shared.domain.hardware.certificate import Certificate
 from shared.platforms.certificate_file import platform_hash
 from shared.platforms.platform_file import PlatformFile
 

@@ -4,8 +4,8 @@ from typing import Any
 import numpy as np
 
 from services.scheduler.learned_policy import LearnedClusterPolicy
-from shared.domain.attention_network import Array, AttentionNetwork, DeviceTypes, guarded
-from shared.domain.cluster_view import ClusterView
+from shared.domain.cluster.cluster_view import ClusterView
+from shared.domain.learning.attention_network import Array, AttentionNetwork, DeviceTypes, guarded
 from shared.domain.physics import whole_seconds
 from shared.domain.schedulers import ATTENTION
 from shared.domain.spec import RunSpec

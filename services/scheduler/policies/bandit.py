@@ -5,12 +5,12 @@ import numpy as np
 
 from services.scheduler.learned_policy import LearnedClusterPolicy
 from services.scheduler.start_delay import first_come, start_delay
-from shared.domain import bandit_features
-from shared.domain.bandit_features import COMMON
-from shared.domain.cluster_view import ClusterView
+from shared.domain.cluster.cluster_view import ClusterView
+from shared.domain.learning import bandit_features
+from shared.domain.learning.bandit_features import COMMON
+from shared.domain.learning.price_search import IMPOSSIBLE
 from shared.domain.physics import whole_seconds
 from shared.domain.portable_math import normal_quantile
-from shared.domain.price_search import IMPOSSIBLE
 from shared.domain.random_numbers import uniform
 from shared.domain.schedulers import BANDIT
 from shared.domain.spec import RunSpec

@@ -3,8 +3,8 @@ from typing import Any
 import numpy as np
 
 from services.scheduler.learned_policy import LearnedClusterPolicy
-from shared.domain.cluster_view import ClusterView
-from shared.domain.features import FOREST_FEATURES
+from shared.domain.cluster.cluster_view import ClusterView
+from shared.domain.learning.features import FOREST_FEATURES
 from shared.domain.schedulers import FOREST
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Floats, Integers, Tasks

@@ -1,7 +1,7 @@
 import numpy as np
 
 from services.scheduler.policy import ClusterPolicy
-from shared.domain.cluster_view import ClusterView
+from shared.domain.cluster.cluster_view import ClusterView
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Tasks
 

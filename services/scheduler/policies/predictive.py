@@ -6,11 +6,11 @@ import numpy as np
 
 from services.scheduler.learned_policy import LearnedClusterPolicy
 from services.scheduler.start_delay import first_come, start_delay
-from shared.domain.cluster_view import ClusterView
-from shared.domain.device_prices import DevicePrices, bulk_lane
+from shared.domain.cluster.cluster_view import ClusterView
+from shared.domain.learning.device_prices import DevicePrices, bulk_lane
+from shared.domain.learning.price_search import IMPOSSIBLE
 from shared.domain.physics import whole_seconds
 from shared.domain.portable_math import exp
-from shared.domain.price_search import IMPOSSIBLE
 from shared.domain.random_numbers import uniform
 from shared.domain.schedulers import PREDICTIVE
 from shared.domain.spec import RunSpec

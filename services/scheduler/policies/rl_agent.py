@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.scheduler.learned_policy import LearnedClusterPolicy
-from shared.domain.agent_actions import AgentActions
-from shared.domain.cluster_view import ClusterView
-from shared.domain.features import AGENT_FEATURES, Matrix, agent_state
+from shared.domain.cluster.cluster_view import ClusterView
+from shared.domain.learning.agent_actions import AgentActions
+from shared.domain.learning.features import AGENT_FEATURES, Matrix, agent_state
 from shared.domain.portable_math import exp
 from shared.domain.random_numbers import uniform
 from shared.domain.schedulers import AGENT

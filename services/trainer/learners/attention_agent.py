@@ -2,7 +2,7 @@
 
     policy    the device with the least score = finish + prices * seconds + correction
     network   one token for the task, one per device, one layer of attention; the correction per
-              device, which is 0 at first (see shared/domain/attention_network.py)
+              device, which is 0 at first (see shared/domain/learning/attention_network.py)
     states    queues that streams of tasks meet under the current policy, which now and then
               explores; tasks and arrivals are drawn from a sample
     costs     of each state and each device: the cost of the task placed there and, discounted, of
@@ -33,7 +33,7 @@ from torch import Tensor, nn
 
 from services.trainer.learner import Learner, Results, Update
 from services.trainer.observed_queues import queues_before
-from shared.domain.attention_network import (
+from shared.domain.learning.attention_network import (
     DYNAMIC_FEATURES,
     SHAPES,
     STATIC_FEATURES,
@@ -44,11 +44,11 @@ from shared.domain.attention_network import (
     queue_features,
     task_features,
 )
-from shared.domain.learning_spec import Attention
+from shared.domain.learning.rollouts import Rollouts, Sample, Score, Streams
 from shared.domain.physics import whole_seconds
-from shared.domain.rollouts import Rollouts, Sample, Score, Streams
 from shared.domain.schedulers import ATTENTION
 from shared.domain.spec import RunSpec
+from shared.domain.spec_parts.learning_spec import Attention
 from shared.domain.tasks import Floats, Integers, Tasks
 from shared.domain.times import seconds
 

@@ -16,10 +16,10 @@ from safetensors import numpy as safetensors
 
 from services.trainer.learner import Learner, Results, Update
 from services.trainer.observed_queues import queues_before
-from shared.domain import bandit_features
-from shared.domain.objective import charge
+from shared.domain.hardware.platform import NOWHERE
+from shared.domain.learning import bandit_features
+from shared.domain.learning.objective import charge
 from shared.domain.physics import whole_seconds
-from shared.domain.platform import NOWHERE
 from shared.domain.schedulers import BANDIT
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Bools, Floats, Integers, Tasks

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from services.trainer.learner import Learner, Results, Update
 from services.trainer.pretraining import pretraining_tasks
-from shared.domain.features import forest_features
+from shared.domain.learning.features import forest_features
 from shared.domain.physics import fastest, price
 from shared.domain.schedulers import FOREST, ORACLE
 from shared.domain.spec import RunSpec

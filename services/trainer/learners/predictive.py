@@ -1,7 +1,7 @@
 """The learner behind `predictive`: task times from its own results, and prices of device time.
 
 A result shows the seconds of one device type, the one that ran the task. Each type has a line in
-the logarithms (`shared.domain.time_lines`) and gradient-boosted trees for what the line leaves; a
+the logarithms (`shared.domain.learning.time_lines`) and gradient-boosted trees for the rest; a
 type with few results is also fitted on pre-training tasks, which the platform's expected times
 label. Then the newest tasks are replayed with the predicted times to find better prices.
 """
@@ -16,17 +16,17 @@ from onnx import TensorProto, helper
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from services.trainer.learner import Learner, Results, Update
-from shared.domain import device_prices, price_search
-from shared.domain.device_prices import bulk_lane
-from shared.domain.features import Matrix
-from shared.domain.objective import charge
+from shared.domain.hardware.platform import NOWHERE
+from shared.domain.learning import device_prices, price_search
+from shared.domain.learning.device_prices import bulk_lane
+from shared.domain.learning.features import Matrix
+from shared.domain.learning.objective import charge
+from shared.domain.learning.price_search import Found, Replay
+from shared.domain.learning.time_lines import TimeLines, kinds_of, numbers_of
 from shared.domain.physics import moving_seconds
-from shared.domain.platform import NOWHERE
-from shared.domain.price_search import Found, Replay
 from shared.domain.schedulers import PREDICTIVE
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Bools, Floats, Integers, Tasks, take
-from shared.domain.time_lines import TimeLines, kinds_of, numbers_of
 from shared.domain.times import seconds
 from shared.messages.forest_model import open_model
 from shared.messages.time_model import Examples, TimeModel, features_of, tree_features

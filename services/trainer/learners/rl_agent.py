@@ -36,7 +36,7 @@ from services.trainer.dueling_network import DuelingNetwork
 from services.trainer.learner import Learner, Results, Update
 from services.trainer.pretraining import pretraining_tasks
 from services.trainer.replay_buffer import ReplayBuffer
-from shared.domain.features import agent_state
+from shared.domain.learning.features import agent_state
 from shared.domain.schedulers import AGENT
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Tasks

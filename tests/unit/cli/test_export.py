@@ -23,7 +23,7 @@ from services.cli.models.export import ExportError
 from services.trainer.learners import hybrid_ml as forest
 from services.trainer.learners.hybrid_ml import LabelledTasks
 from services.trainer.learners.rl_agent import Dqn, DuelingNetwork
-from shared.domain.features import Matrix, agent_state, forest_features
+from shared.domain.learning.features import Matrix, agent_state, forest_features
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats, Tasks
 from shared.domain.workload import Cursor, generate

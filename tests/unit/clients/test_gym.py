@@ -18,7 +18,7 @@ import hybrid_gym
 from services.scheduler.cluster_worker import ClusterCopy, place
 from services.scheduler.onnx_policy import load_onnx
 from services.simulator.simulation import Simulation
-from shared.domain.parallel_clusters import NotParallel
+from shared.domain.learning.parallel_clusters import NotParallel
 from shared.domain.spec import RunSpec
 from shared.domain.workload import Cursor, generate
 from shared.errors import SpecError

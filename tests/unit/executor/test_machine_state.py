@@ -11,7 +11,7 @@ from services.executor.device_queue import DeviceQueue
 from services.executor.jobs import Job
 from services.executor.machine_state import observe
 from services.scheduler.cluster_worker import ClusterCopy
-from shared.domain.cluster_view import ClusterView
+from shared.domain.cluster.cluster_view import ClusterView
 from shared.domain.spec import RunSpec
 from shared.execution.device_process import Measured
 from shared.messages import batches

@@ -11,13 +11,13 @@ from safetensors.numpy import save
 from services.scheduler.policies.attention_agent import AttentionAgent, Embedded
 from services.scheduler.policies.eft import EarliestFinish
 from services.scheduler.policy import ClusterPolicy
-from shared.domain.attention_network import AttentionNetwork, DeviceTypes
-from shared.domain.cluster_view import ClusterView
-from shared.domain.observation import Observation
+from shared.domain.cluster.cluster_view import ClusterView
+from shared.domain.cluster.observation import Observation
+from shared.domain.cluster.virtual_cluster import Cluster
+from shared.domain.learning.attention_network import AttentionNetwork, DeviceTypes
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Floats, Tasks
 from shared.domain.times import seconds
-from shared.domain.virtual_cluster import Cluster
 from shared.domain.workload import Cursor, generate
 from tests.unit.scheduler.cluster_policy_contract import ClusterPolicyContract
 

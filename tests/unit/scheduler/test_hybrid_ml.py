@@ -12,11 +12,11 @@ from sklearn.linear_model import LinearRegression
 
 from services.scheduler.policies.hybrid_ml import HybridMl
 from services.trainer.learners import hybrid_ml as forest
-from shared.domain.cluster_view import ClusterView
-from shared.domain.observation import Observation
+from shared.domain.cluster.cluster_view import ClusterView
+from shared.domain.cluster.observation import Observation
+from shared.domain.cluster.virtual_cluster import Cluster
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats, Tasks
-from shared.domain.virtual_cluster import Cluster
 from shared.domain.workload import Cursor, generate
 from tests.unit.scheduler.cluster_policy_contract import ClusterPolicyContract
 

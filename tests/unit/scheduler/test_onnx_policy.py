@@ -13,7 +13,7 @@ from services.scheduler import policy as policies
 from services.scheduler.cluster_worker import ClusterCopy, place
 from services.scheduler.onnx_policy import OnnxPolicy, load_onnx
 from services.scheduler.policy import PolicyError
-from shared.domain.agent_observation import TIME_SCALE_KEY, AgentObserver
+from shared.domain.learning.agent_observation import TIME_SCALE_KEY, AgentObserver
 from shared.domain.spec import RunSpec
 from shared.domain.workload import Cursor, generate
 from shared.messages import batches

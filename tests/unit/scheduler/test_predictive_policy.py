@@ -11,13 +11,13 @@ import pytest
 
 from services.scheduler.policies.predictive import NONE, Predictive, Prepared, explorations
 from services.trainer.learners.predictive import PredictiveLearner
-from shared.domain.cluster_view import ClusterView
-from shared.domain.device_prices import DevicePrices, bulk_lane
-from shared.domain.observation import Observation
+from shared.domain.cluster.cluster_view import ClusterView
+from shared.domain.cluster.observation import Observation
+from shared.domain.cluster.virtual_cluster import Cluster
+from shared.domain.learning.device_prices import DevicePrices, bulk_lane
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Tasks
 from shared.domain.times import seconds
-from shared.domain.virtual_cluster import Cluster
 from shared.domain.workload import Cursor, generate
 from tests.unit.scheduler.cluster_policy_contract import ClusterPolicyContract
 

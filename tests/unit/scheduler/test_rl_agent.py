@@ -11,11 +11,11 @@ from safetensors.numpy import save
 
 from services.scheduler.policies.rl_agent import RlAgent, best_action, epsilon, q_values
 from services.scheduler.policy import ClusterPolicy, Policy
-from shared.domain.cluster_view import ClusterView
-from shared.domain.observation import Observation
+from shared.domain.cluster.cluster_view import ClusterView
+from shared.domain.cluster.observation import Observation
+from shared.domain.cluster.virtual_cluster import Cluster
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Tasks
-from shared.domain.virtual_cluster import Cluster
 from shared.domain.workload import Cursor, generate
 from tests.unit.scheduler.cluster_policy_contract import CASES, ClusterPolicyContract
 from tests.unit.scheduler.policy_contract import PolicyContract, are_equal, part_of

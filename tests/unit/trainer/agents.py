@@ -10,7 +10,7 @@ import torch
 from services.trainer.dueling_network import DuelingNetwork
 from services.trainer.learner import Results
 from services.trainer.learners.rl_agent import Dqn
-from shared.domain.features import agent_state
+from shared.domain.learning.features import agent_state
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats, Tasks
 from shared.domain.workload import Cursor, generate

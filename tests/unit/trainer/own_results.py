@@ -9,13 +9,13 @@ import numpy as np
 from services.scheduler.learned_policy import LearnedClusterPolicy
 from services.scheduler.policy import visible_spec
 from services.trainer.learner import Results
-from shared.domain import virtual_cluster as virtual
-from shared.domain.cluster_view import ClusterView
-from shared.domain.observation import Observation
+from shared.domain.cluster import virtual_cluster as virtual
+from shared.domain.cluster.cluster_view import ClusterView
+from shared.domain.cluster.observation import Observation
+from shared.domain.cluster.virtual_cluster import Cluster
 from shared.domain.physics import price
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Tasks
-from shared.domain.virtual_cluster import Cluster
 from shared.domain.workload import Cursor, generate
 
 

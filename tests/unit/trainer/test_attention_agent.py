@@ -16,14 +16,14 @@ from services.trainer.learners.attention_agent import (
     sample_of,
 )
 from services.trainer.observed_queues import queues_before
-from shared.domain.attention_network import (
+from shared.domain.learning.attention_network import (
     SHAPES,
     AttentionNetwork,
     DeviceTypes,
     queue_features,
     task_features,
 )
-from shared.domain.rollouts import Rollouts, Streams
+from shared.domain.learning.rollouts import Rollouts, Streams
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats, take
 from shared.domain.times import real_seconds, seconds

@@ -11,7 +11,7 @@ from services.scheduler.policies.rl_agent import RlAgent
 from services.scheduler.policies.rl_agent import q_values as worker_q_values
 from services.trainer.agent_transitions import reward
 from services.trainer.learners.rl_agent import Dqn
-from shared.domain.features import agent_state
+from shared.domain.learning.features import agent_state
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Tasks
 from tests.unit.trainer.agents import (

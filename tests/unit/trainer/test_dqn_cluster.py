@@ -15,8 +15,8 @@ from services.trainer.agent_transitions import Transitions, TransitionsOfRun
 from services.trainer.dueling_network import DuelingNetwork
 from services.trainer.learners.rl_agent import AgentLearner, Dqn
 from services.trainer.simulated_placements import simulated_placements
-from shared.domain.agent_actions import AgentActions
-from shared.domain.features import agent_state
+from shared.domain.learning.agent_actions import AgentActions
+from shared.domain.learning.features import agent_state
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Tasks, take
 from shared.domain.workload import Cursor, generate

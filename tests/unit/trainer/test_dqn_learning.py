@@ -10,7 +10,7 @@ from safetensors.numpy import load
 
 from services.trainer.agent_transitions import Transitions, following
 from services.trainer.learners.rl_agent import Dqn
-from shared.domain.features import agent_state
+from shared.domain.learning.features import agent_state
 from shared.domain.spec import RunSpec
 from shared.domain.workload import Cursor, generate
 from tests.unit.trainer.agents import (

@@ -10,7 +10,7 @@ import pytest
 from services.trainer.agent_transitions import Transitions, following
 from services.trainer.learners.rl_agent import Dqn
 from services.trainer.replay_buffer import ReplayBuffer
-from shared.domain.features import agent_state
+from shared.domain.learning.features import agent_state
 from tests.unit.trainer.agents import equal, parameters, results, spec_of, tasks_of
 
 

@@ -16,7 +16,7 @@ from services.trainer.learners import hybrid_ml as forest
 from services.trainer.learners.hybrid_ml import ForestLearner, LabelledTasks
 from services.trainer.result_window import ResultWindow
 from services.trainer.wall_clock_training import DriftDetector
-from shared.domain.features import forest_features
+from shared.domain.learning.features import forest_features
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats, Tasks
 from shared.domain.workload import Cursor, generate

@@ -10,15 +10,15 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 from services.scheduler.policies.predictive import Predictive
 from services.trainer.learners.predictive import PredictiveLearner, to_onnx, whole_times
-from shared.domain import device_prices, price_search
-from shared.domain.device_prices import bulk_lane
-from shared.domain.objective import charge
+from shared.domain.cluster.virtual_cluster import Cluster
+from shared.domain.learning import device_prices, price_search
+from shared.domain.learning.device_prices import bulk_lane
+from shared.domain.learning.objective import charge
+from shared.domain.learning.price_search import Replay, replay_cost
 from shared.domain.physics import price, whole_seconds
-from shared.domain.price_search import Replay, replay_cost
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats, Tasks, take
 from shared.domain.times import real_seconds, seconds
-from shared.domain.virtual_cluster import Cluster
 from shared.domain.workload import Cursor, generate
 from shared.messages.forest_model import open_model
 from shared.messages.time_model import TimeModel

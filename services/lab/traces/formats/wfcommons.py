@@ -25,7 +25,7 @@ from services.lab.traces.column_rules import Rules
 from services.lab.traces.formats.text_blocks import Source
 from services.lab.traces.formats.text_columns import NOT_FINITE, Rows
 from services.lab.traces.problem_report import Report, TraceError
-from shared.domain.measured_times import LONGEST_KIND
+from shared.domain.hardware.measured_times import LONGEST_KIND
 from shared.domain.tasks import Floats
 
 DESCRIBED = "workflow.specification.tasks.item"

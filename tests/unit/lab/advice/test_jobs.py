@@ -8,7 +8,7 @@ import pytest
 
 from services.lab.advice.jobs import AS_ASKED, STRETCHES, Case, GeneratedJobs, TraceJobs
 from services.lab.advice.objective_option import parse_objective
-from shared.domain.offered_load import OfferedLoad
+from shared.domain.bounds.offered_load import OfferedLoad
 from shared.domain.spec import RunSpec
 from shared.domain.workload import Cursor, generate
 from shared.errors import SpecError

@@ -14,7 +14,7 @@ from services.lab.platforms.hardware_profile import import_profile
 from services.lab.platforms.imported import MOST_INLINE_POINTS, Imported, ImportFailed
 from services.lab.platforms.times_csv import import_csv
 from services.lab.profiling.hardware_profile import calibrated, parse
-from shared.domain.measured_times import Curve
+from shared.domain.hardware.measured_times import Curve
 from shared.domain.physics import price
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Tasks

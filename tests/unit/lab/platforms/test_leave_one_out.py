@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.lab.platforms.leave_one_out import by_kind, predictions, reproduction_error
-from shared.domain.measured_times import Curve
+from shared.domain.hardware.measured_times import Curve
 
 
 def curve(kind: str, sizes: tuple[float, ...], seconds: tuple[float, ...]) -> Curve:

@@ -11,7 +11,7 @@ import pytest
 
 from services.lab.traces.problem_report import Report
 from services.lab.traces.trace import Trace
-from shared.domain import virtual_cluster
+from shared.domain.cluster import virtual_cluster
 from shared.domain.physics import price
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Tasks, take

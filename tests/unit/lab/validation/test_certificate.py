@@ -16,7 +16,7 @@ from services.lab.validation.report import make_certificate
 from services.lab.validation.run_results import TaskTime
 from services.lab.validation.validator import Compared
 from services.lab.validation.workloads import workloads
-from shared.domain.certificate import Certificate
+from shared.domain.hardware.certificate import Certificate
 from shared.domain.spec import RunSpec
 from shared.domain.workload import Cursor, generate
 from shared.platforms.certificate_file import (

@@ -14,7 +14,7 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from shared.domain.platform import DeviceType
+from shared.domain.hardware.platform import DeviceType
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Tasks
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from shared.domain.agent_actions import CPU, MOST_OUTPUTS, AgentActions
-from shared.domain.platform import NOWHERE
+from shared.domain.hardware.platform import NOWHERE
+from shared.domain.learning.agent_actions import CPU, MOST_OUTPUTS, AgentActions
 from shared.domain.spec import RunSpec
 
 

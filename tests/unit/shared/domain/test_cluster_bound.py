@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.domain import virtual_cluster as virtual
-from shared.domain.cluster_bound import arrival_bound, cluster_bound
+from shared.domain.bounds.cluster_bound import arrival_bound, cluster_bound
+from shared.domain.cluster import virtual_cluster as virtual
+from shared.domain.cluster.virtual_cluster import Cluster
+from shared.domain.hardware.platform import NOWHERE
 from shared.domain.physics import price
-from shared.domain.platform import NOWHERE
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Tasks
 from shared.domain.times import real_seconds
-from shared.domain.virtual_cluster import Cluster
 from tests.unit.shared.domain.bound_cases import (
     POLICIES,
     curve,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.domain import cluster_bound as module
-from shared.domain.cluster_bound import arrival_bound, cluster_bound
+from shared.domain.bounds import cluster_bound as module
+from shared.domain.bounds.cluster_bound import arrival_bound, cluster_bound
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Tasks, take
 from tests.unit.shared.domain.bound_cases import solved, spec_with, specs, task_lists

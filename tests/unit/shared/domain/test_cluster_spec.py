@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.domain.cluster_spec import MOST_DEVICES
+from shared.domain.hardware.cluster_spec import MOST_DEVICES
 from shared.domain.spec import RunSpec
 from shared.errors import SpecError
 

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.domain import cluster_view, observation
-from shared.domain import virtual_cluster as virtual
-from shared.domain.cluster_tracker import ClusterTracker, follow
-from shared.domain.cluster_view import ClusterView, WrongPlacement
-from shared.domain.observation import Observation
+from shared.domain.cluster import cluster_view, observation
+from shared.domain.cluster import virtual_cluster as virtual
+from shared.domain.cluster.cluster_tracker import ClusterTracker, follow
+from shared.domain.cluster.cluster_view import ClusterView, WrongPlacement
+from shared.domain.cluster.observation import Observation
+from shared.domain.cluster.virtual_cluster import Cluster
 from shared.domain.physics import price
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Floats, Integers, Tasks, take
 from shared.domain.times import real_seconds, seconds
-from shared.domain.virtual_cluster import Cluster
 from shared.domain.workload import Cursor, generate
 from shared.messages import batches
 from shared.messages.envelope import Envelope

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from shared.domain.device_mapping import DeviceMapping, same_devices
-from shared.domain.observation import Observation
-from shared.domain.platform import Platform
+from shared.domain.cluster.device_mapping import DeviceMapping, same_devices
+from shared.domain.cluster.observation import Observation
+from shared.domain.cluster.virtual_cluster import Cluster
+from shared.domain.hardware.platform import Platform
 from shared.domain.spec import RunSpec
-from shared.domain.virtual_cluster import Cluster
 
 
 def platform(*devices: tuple[str, int], nodes: tuple[dict[str, Any], ...] = ()) -> Platform:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.domain.lockstep import (
+from shared.domain.learning.lockstep import (
     deciding_version,
     first_decided,
     learned_before,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.measured_times import Curve, MeasuredTimes
+from shared.domain.hardware.measured_times import Curve, MeasuredTimes
 
 
 def told_apart(sizes: list[float]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared.domain.objective import charge, penalty
+from shared.domain.learning.objective import charge, penalty
 from shared.domain.spec import RunSpec
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared.domain.platform import MOST_METERS, NOWHERE, Platform
+from shared.domain.hardware.platform import MOST_METERS, NOWHERE, Platform
 from shared.domain.spec import RunSpec
 
 

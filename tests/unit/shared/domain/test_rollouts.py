@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from services.scheduler.policies.eft import EarliestFinish
-from shared.domain.attention_network import DeviceTypes
-from shared.domain.cluster_view import ClusterView
-from shared.domain.observation import Observation
+from shared.domain.cluster.cluster_view import ClusterView
+from shared.domain.cluster.observation import Observation
+from shared.domain.cluster.virtual_cluster import Cluster, run
+from shared.domain.learning.attention_network import DeviceTypes
+from shared.domain.learning.rollouts import Rollouts, Sample, Streams
 from shared.domain.physics import price, whole_seconds
-from shared.domain.rollouts import Rollouts, Sample, Streams
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Tasks
 from shared.domain.times import seconds
-from shared.domain.virtual_cluster import Cluster, run
 from shared.domain.workload import Cursor, generate
 
 COUNT = 400

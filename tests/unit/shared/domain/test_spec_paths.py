@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from shared.domain.spec import RunSpec
+from shared.domain.spec_parts.workload_presets import ARRIVAL_RATES
 from shared.domain.spec_paths import changed_spec
-from shared.domain.workload_presets import ARRIVAL_RATES
 from shared.errors import SpecError
 
 SPEC = RunSpec.parse(

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from services.scheduler import policy
 from services.simulator.simulation import Simulation
-from shared.domain import virtual_cluster as virtual
+from shared.domain.cluster import virtual_cluster as virtual
+from shared.domain.cluster.virtual_cluster import MOST_GAPS, Cluster, Schedule
 from shared.domain.physics import Price
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Tasks
-from shared.domain.virtual_cluster import MOST_GAPS, Cluster, Schedule
 from shared.domain.workload import Cursor, generate
 from shared.messages import batches
 from tests.unit.shared.domain.discrete_event import (

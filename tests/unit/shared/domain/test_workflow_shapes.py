@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shared.domain.spec import RunSpec
-from shared.domain.workflow_shapes import FEWEST_TASKS, SHAPES, Shape, workflow_parents
+from shared.domain.spec_parts.workflow_shapes import FEWEST_TASKS, SHAPES, Shape, workflow_parents
 from shared.domain.workload import Cursor, generate
 
 

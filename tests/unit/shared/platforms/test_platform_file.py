@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.domain.measured_times import Curve
+from shared.domain.hardware.measured_times import Curve
 from shared.domain.spec import RunSpec
 from shared.errors import SpecError
 from shared.platforms.platform_file import find, load, parse

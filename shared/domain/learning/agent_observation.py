@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.domain.attention_network import (
+from shared.domain.learning.attention_network import (
     DYNAMIC_FEATURES,
     STATIC_FEATURES,
     TASK_FEATURES,

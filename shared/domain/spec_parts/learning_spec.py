@@ -12,7 +12,7 @@ from shared.domain.spec_model import NonNegative, Positive, Share, SpecModel, pr
 
 class Objective(SpecModel):
     """The weighted sum that `predictive`, `attention_agent` and `bandit` minimise. Energy and cost
-    are counted in seconds of the strongest devices; see shared/domain/objective.py."""
+    are counted in seconds of the strongest devices; see shared/domain/learning/objective.py."""
 
     turnaround: Positive = Field(default=1.0, description="above 0, or tasks might wait for ever")
     energy: NonNegative = 0.0

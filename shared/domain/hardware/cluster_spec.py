@@ -2,7 +2,7 @@
 
 A cluster is a list of devices, or the short form `cpus`, `gpus`, `gpu_memory_mb`: one node with
 that many CPUs and equal GPUs. What the list leaves out of a device has the value that the short
-form's GPU or CPU has (see `shared.domain.platform`).
+form's GPU or CPU has (see `shared.domain.hardware.platform`).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shared.domain.device_prices import DevicePrices, limited
+from shared.domain.learning.device_prices import DevicePrices, limited
 from shared.domain.tasks import Bools, Floats, Integers
 
 # Instead of an infinite time: larger than any, and its products are finite.

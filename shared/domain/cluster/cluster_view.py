@@ -5,7 +5,8 @@
     return cluster.decisions()
 
 Between two tasks the view moves to the next arrival: parts that have ended by then are known with
-their real times, all others as the scheduler expected them (see `shared.domain.observation`).
+their real times, all others as the scheduler expected them (see
+`shared.domain.cluster.observation`).
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from shared.domain.cluster_tracker import ClusterTracker, expected_parts
-from shared.domain.observation import Observation
+from shared.domain.cluster.cluster_tracker import ClusterTracker, expected_parts
+from shared.domain.cluster.observation import Observation
+from shared.domain.cluster.virtual_cluster import Cluster
+from shared.domain.hardware.platform import NOWHERE
 from shared.domain.physics import moving_seconds, price, whole_seconds
-from shared.domain.platform import NOWHERE
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Decisions, Floats, Integers, Tasks, take
 from shared.domain.times import real_seconds, seconds
-from shared.domain.virtual_cluster import Cluster
 from shared.errors import ArenaError
 
 # Up to this many devices, the seconds of all tasks on all devices are computed at once.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shared.domain.hardware.platform import NOWHERE, Platform
 from shared.domain.physics import Price, price, whole_seconds
-from shared.domain.platform import NOWHERE, Platform
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats, Integers, Tasks
 from shared.domain.times import seconds

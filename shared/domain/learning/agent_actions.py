@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from shared.domain.platform import Platform
+from shared.domain.hardware.platform import Platform
 from shared.domain.tasks import Floats, Integers
 
 MOST_OUTPUTS = 64

@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from shared.domain.cluster_spec import MOST_DEVICES
-from shared.domain.measured_times import MeasuredTimes
-from shared.domain.platform import Platform
+from shared.domain.hardware.cluster_spec import MOST_DEVICES
+from shared.domain.hardware.measured_times import MeasuredTimes
+from shared.domain.hardware.platform import Platform
 from shared.domain.spec_model import NonNegative, Positive, Share, SpecModel
+from shared.domain.spec_parts.workflow_shapes import FEWEST_TASKS, Shape
+from shared.domain.spec_parts.workload_presets import ARRIVAL_RATES, DEFAULT_PRESET, PRESETS
 from shared.domain.tasks import DEPENDENCY_WINDOW, FARTHEST_PARENT, LARGEST
-from shared.domain.workflow_shapes import FEWEST_TASKS, Shape
-from shared.domain.workload_presets import ARRIVAL_RATES, DEFAULT_PRESET, PRESETS
 
 # A task that may have children this many tasks later is in every message of results until then.
 MOST_REMEMBERED = 10_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shared.domain.platform import Platform
+from shared.domain.hardware.platform import Platform
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats
 

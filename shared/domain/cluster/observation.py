@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.domain.virtual_cluster import Cluster, pack, unpack
+from shared.domain.cluster.virtual_cluster import Cluster, pack, unpack
 
 # Unfinished parts that a device remembers one by one; of more, neighbours become one entry. All
 # devices together remember no more than fits into a message many times.

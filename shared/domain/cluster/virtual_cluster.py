@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from shared.domain.hardware.platform import Platform
 from shared.domain.physics import Price
-from shared.domain.platform import Platform
 from shared.domain.tasks import (
     DEPENDENCY_WINDOW,
     Floats,

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shared.domain.bounds.relaxation import Method, Work, relax
+from shared.domain.hardware.platform import NOWHERE
 from shared.domain.physics import fastest, price
-from shared.domain.platform import NOWHERE
-from shared.domain.relaxation import Method, Work, relax
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Bools, Floats, Integers, Tasks, take
 from shared.domain.times import real_seconds

@@ -12,9 +12,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from shared.domain.observation import Observation
-from shared.domain.platform import NOWHERE, Platform
-from shared.domain.virtual_cluster import Cluster
+from shared.domain.cluster.observation import Observation
+from shared.domain.cluster.virtual_cluster import Cluster
+from shared.domain.hardware.platform import NOWHERE, Platform
 
 Value = TypeVar("Value")
 

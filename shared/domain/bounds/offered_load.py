@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shared.domain.cluster_bound import cluster_bound
+from shared.domain.bounds.cluster_bound import cluster_bound
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats, Integers, Tasks, concatenate, take
 from shared.domain.times import seconds

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shared.domain.attention_network import AttentionNetwork, DeviceTypes
+from shared.domain.learning.attention_network import AttentionNetwork, DeviceTypes
 from shared.domain.tasks import Bools, Floats, Integers
 
 # Rows of roll-outs that are computed together: their arrays stay in the CPU's cache.

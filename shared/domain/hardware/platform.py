@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.domain.cluster_spec import Cluster, Device, numbered
-from shared.domain.measured_times import Curve, MeasuredTimes
+from shared.domain.hardware.cluster_spec import Cluster, Device, numbered
+from shared.domain.hardware.measured_times import Curve, MeasuredTimes
 from shared.domain.tasks import Bools, Floats, Integers
 
 NOWHERE = -1  # instead of a device's or a node's number

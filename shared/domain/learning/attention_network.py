@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.domain.objective import charge
+from shared.domain.learning.objective import charge
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats, Integers
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shared.domain.agent_observation import AgentObserver, Numbers
-from shared.domain.objective import penalty
-from shared.domain.platform import NOWHERE
+from shared.domain.cluster.whole_tasks import groups_of, whole_prices
+from shared.domain.hardware.platform import NOWHERE
+from shared.domain.learning.agent_observation import AgentObserver, Numbers
+from shared.domain.learning.objective import penalty
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Bools, Floats, Integers, Tasks, concatenate
-from shared.domain.whole_tasks import groups_of, whole_prices
 from shared.domain.workload import Cursor, generate
 from shared.errors import ArenaError
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shared.domain.platform import Platform
+from shared.domain.hardware.platform import Platform
 from shared.domain.tasks import Bools, Floats, Integers
 
 # Behind the price of each device type, a vector of prices has these.

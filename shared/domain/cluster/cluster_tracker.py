@@ -12,12 +12,12 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from shared.domain.observation import Observation
+from shared.domain.cluster.observation import Observation
+from shared.domain.cluster.virtual_cluster import Cluster, KnownEnds
 from shared.domain.physics import Price, price
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats, Integers, Tasks
 from shared.domain.times import seconds
-from shared.domain.virtual_cluster import Cluster, KnownEnds
 
 # When a wide task can start on all of its devices is found in this many rounds at the most: delays
 # are rounded, so that the last digit might change for ever.
