@@ -47,6 +47,9 @@ class TimeModel:
     price_steps: Floats
     scale: float  # seconds of an average task
     examples: Examples
+    # The tasks and queues with which the prices were found, in seconds.
+    longest: float = np.inf
+    most_queued: float = np.inf
     session: InferenceSession | None = None
 
     def pack(self) -> bytes:
@@ -66,6 +69,8 @@ class TimeModel:
             "prices": self.prices,
             "price_steps": self.price_steps,
             "scale": np.array([self.scale]),
+            "longest": np.array([self.longest]),
+            "most_queued": np.array([self.most_queued]),
             "example_numbers": examples.numbers,
             "example_kind": examples.kind,
             "example_log_seconds": examples.log_seconds,
@@ -97,6 +102,9 @@ class TimeModel:
             arrays["price_steps"],
             float(arrays["scale"][0]),
             examples,
+            # Models of older versions do not say these.
+            float(arrays["longest"][0]) if "longest" in arrays else np.inf,
+            float(arrays["most_queued"][0]) if "most_queued" in arrays else np.inf,
             open_model(trees),
         )
 

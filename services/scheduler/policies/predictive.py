@@ -14,7 +14,7 @@ from shared.domain.portable_math import exp
 from shared.domain.random_numbers import uniform
 from shared.domain.schedulers import PREDICTIVE
 from shared.domain.spec import RunSpec
-from shared.domain.tasks import Decisions, Floats, Integers, Tasks
+from shared.domain.tasks import Bools, Decisions, Floats, Integers, Tasks
 from shared.messages.time_model import TimeModel
 
 EXPLORE, CHOOSE = 11, 12  # purposes of random numbers: whether to explore, and which type to try
@@ -23,6 +23,9 @@ NONE = -1
 
 # Numbers that are computed at once for the next tasks.
 MOST_NUMBERS = 65_536
+# Prices were found in a replay. They count for tasks up to this many times as long as its longest,
+# and for queues up to this many times as long: what they would do beyond, nobody has tried.
+BEYOND_REPLAY = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,8 @@ class Prepared:
     bonus: Floats | None  # share of its time by which a type may be faster; None: nothing is new
     tried: list[int]  # the type to try, or NONE
     chance: list[list[float]]  # of trying each type
+    priced: Bools  # whether the prices are for tasks of this length; else it is earliest finish
+    most_queued: float  # seconds on all devices together, for which the prices are
 
     def terms(self, type_of: Integers) -> Iterator[tuple[Floats, Floats, Floats]]:
         """Of each task, for each device: what it costs there without a queue, what each second
@@ -44,10 +49,11 @@ class Prepared:
             rows = slice(first, first + step)
             times = np.minimum(self.whole[rows][:, type_of], IMPOSSIBLE)
             cost = second if self.bonus is None else second - self.bonus[rows][:, type_of]
+            priced = self.priced[rows, None]
             yield from zip(
-                times * cost,
-                times * self.prices.per_load,
-                times * self.prices.per_wait + 1.0,
+                times * np.where(priced, cost, 1.0),
+                times * np.where(priced, self.prices.per_load, 0.0),
+                times * np.where(priced, self.prices.per_wait, 0.0) + 1.0,
                 strict=True,
             )
 
@@ -80,7 +86,11 @@ class Predictive(LearnedClusterPolicy):
         unknown = model.uncertainty(tasks)
         bonus = None if unknown is None else 1.0 - exp(-rule.optimism * unknown)
         tried, chance = explorations(whole, tasks, spec)
-        return Prepared(times, whole, prices, bonus, tried.tolist(), chance.tolist())
+        priced = whole.min(axis=1) <= BEYOND_REPLAY * model.longest
+        most_queued = BEYOND_REPLAY * model.most_queued
+        return Prepared(
+            times, whole, prices, bonus, tried.tolist(), chance.tolist(), priced, most_queued
+        )
 
     def decide(self, tasks: Tasks, cluster: ClusterView, spec: RunSpec) -> Decisions:
         known = cluster.prepared
@@ -95,9 +105,13 @@ class Predictive(LearnedClusterPolicy):
         terms = known.terms(type_of)
         for row, (alone, per_load, per_wait) in zip(cluster.arrivals(), terms, strict=True):
             queued = cluster.queued()
-            score = per_wait * queued
-            score += per_load * np.add.reduce(queued)
-            score += alone
+            total = np.add.reduce(queued)
+            if total <= known.most_queued:
+                score = per_wait * queued
+                score += per_load * total
+                score += alone
+            else:
+                score = alone + queued
             if not simple:
                 score += start_delay(cluster)
             device = best = int(score.argmin())

@@ -190,7 +190,14 @@ class PredictiveLearner(Learner):
         self, model: TimeModel, searched: tuple[Found, Replay], trained_on: int, verb: str
     ) -> Update:
         found, replay = searched
-        shipped = replace(model, prices=found.prices, price_steps=found.steps, scale=replay.scale)
+        shipped = replace(
+            model,
+            prices=found.prices,
+            price_steps=found.steps,
+            scale=replay.scale,
+            longest=float(replay.expected.min(axis=1).max(initial=0.0)),
+            most_queued=found.most_queued,
+        )
         names = [f"price_{each.name}" for each in self.platform.types]
         names += [f"price_{name}" for name in device_prices.COMMON]
         metrics = {name: float(each) for name, each in zip(names, found.prices, strict=True)}

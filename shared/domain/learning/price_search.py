@@ -47,14 +47,15 @@ class Replay:
         return cls(arrival[rows], expected[rows], real[rows], type_of, bulk, scale, charge)
 
 
-def replay_cost(replay: Replay, prices: Floats) -> Floats:
-    """The mean turnaround of all tasks, and what their seconds cost beside it, for each vector of
-    prices (row)."""
+def replay_cost(replay: Replay, prices: Floats) -> tuple[Floats, Floats]:
+    """For each vector of prices (row): the mean turnaround of all tasks, and what their seconds
+    cost beside it; and the most seconds that were ever queued on all devices together."""
     device = DevicePrices.of(prices, replay.scale, replay.type_of, replay.bulk)
     count, devices = device.second.shape
     free, wait = np.zeros((count, devices)), np.empty((count, devices))
     score, per_load = np.empty((count, devices)), np.empty((count, devices))
     load, total, first = np.empty((count, 1)), np.zeros(count), np.arange(count) * devices
+    most_queued = np.zeros((count, 1))
     expected = np.minimum(replay.expected, IMPOSSIBLE)[:, replay.type_of]
     real = np.minimum(replay.real, IMPOSSIBLE)[:, replay.type_of]
     extra = real * replay.charge[replay.type_of] if replay.charge.any() else None
@@ -62,6 +63,7 @@ def replay_cost(replay: Replay, prices: Floats) -> Floats:
         np.subtract(free, arrival, out=wait)
         np.maximum(wait, 0.0, out=wait)
         np.add.reduce(wait, axis=1, keepdims=True, out=load)
+        np.maximum(most_queued, load, out=most_queued)
         np.multiply(load, device.per_load, out=per_load)
         np.multiply(wait, device.per_wait, out=score)
         score += per_load
@@ -76,7 +78,7 @@ def replay_cost(replay: Replay, prices: Floats) -> Floats:
         total += turnaround
         if extra is not None:
             total += extra[row].take(choice)
-    return total / max(len(replay.arrival), 1)
+    return total / max(len(replay.arrival), 1), most_queued[:, 0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class Found:
     cost: float  # of the replay
     cost_before: float  # with the prices that the search began with
     cost_without: float  # without prices: earliest finish
+    most_queued: float  # seconds, on all devices together
 
 
 def search(
@@ -107,12 +110,16 @@ def search(
     for _ in range(rounds):
         drawn = centre + spread * random.standard_normal((count, len(prices)))
         tried = limited(drawn)
-        best = np.argsort(replay_cost(replay, tried), kind="stable")[: count // 4]
+        best = np.argsort(replay_cost(replay, tried)[0], kind="stable")[: count // 4]
         centre = centre + speed * (tried[best].mean(axis=0) - centre)
         spread = np.maximum(spread + speed * (tried[best].std(axis=0) - spread), least_steps)
     none = np.zeros(len(prices))
     none[: len(replay.charge)] = replay.charge
     final = np.stack([centre, before, none])
-    cost = replay_cost(replay, final)
+    cost, most_queued = replay_cost(replay, final)
     chosen = int(cost.argmin())
-    return Found(final[chosen], spread, float(cost[chosen]), float(cost[1]), float(cost[2]))
+    before_search, without = float(cost[1]), float(cost[2])
+    return Found(
+        final[chosen], spread, float(cost[chosen]), before_search, without,
+        float(most_queued[chosen]),
+    )  # fmt: skip

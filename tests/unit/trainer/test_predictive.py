@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -194,7 +195,7 @@ class TestPrices:
         bulk = bulk_lane(platform, 0.25)
         for each in (np.zeros(2), charge(spec)):
             replay = Replay.of(tasks.arrival_time, expected, real, platform.type_of, bulk, each)
-            found = replay_cost(replay, prices)
+            found, _ = replay_cost(replay, prices)
             for cost, candidate in zip(found, prices, strict=True):
                 turnaround, joules = brute_force(spec, tasks, candidate, real)
                 weight = energy / 80 if each.any() else 0.0
@@ -207,7 +208,7 @@ class TestPrices:
         bulk, platform = bulk_lane(spec.platform, 0.25), spec.platform
         replay = Replay.of(tasks.arrival_time, times, times, platform.type_of, bulk, np.zeros(2))
         results = results_of(Predictive(), None, spec, tasks)
-        cost = replay_cost(replay, np.zeros((1, 6)))
+        (cost, _) = replay_cost(replay, np.zeros((1, 6)))
         assert cost == pytest.approx([results.turnaround.mean()])
 
     def test_a_search_is_never_worse_in_its_replay_than_where_it_began(self) -> None:
@@ -224,6 +225,18 @@ class TestPrices:
             )  # fmt: skip
             assert found.cost <= min(found.cost_before, found.cost_without)
             assert found.cost < 0.9 * found.cost_without
+
+    def test_prices_count_only_for_tasks_and_queues_like_those_they_were_found_with(self) -> None:
+        spec = spec_of(workload={"arrival_rate": 20})
+        update = PredictiveLearner(spec).pretrain(pretraining_tasks(spec))
+        assert update is not None
+        tasks, _ = generate(spec, Cursor(), 2000)
+        # A thousand times as long, at the same load.
+        longer = replace(tasks, size=100 * tasks.size, arrival_time=1000 * tasks.arrival_time)
+        by_eft = results_of(Predictive(), None, spec, longer).turnaround.mean()
+        assert results_of(Predictive(), update.body, spec, longer).turnaround.mean() < 2 * by_eft
+        unlimited = replace(TimeModel.open(update.body), longest=np.inf, most_queued=np.inf).pack()
+        assert results_of(Predictive(), unlimited, spec, longer).turnaround.mean() > 100 * by_eft
 
     def test_energy_in_the_objective_saves_joules(self) -> None:
         watts = [{"type": "gpu", "count": 4, "watts": 400}, {"type": "cpu", "watts": 30}]
