@@ -47,14 +47,17 @@ class RecordedTimes:
         sizes = np.empty(len(seconds))
         kinds = np.asarray(kind or [""] * len(seconds), dtype=np.str_)
         for cpu in (False, True):
-            for name in np.unique(kinds[on_cpu == cpu]):
-                rows = np.flatnonzero((on_cpu == cpu) & (kinds == name))
-                device = self._device(str(name), cpu)
+            chosen = np.flatnonzero(on_cpu == cpu)
+            names, number = np.unique(kinds[chosen], return_inverse=True)
+            devices = {str(name): self._device(str(name), cpu) for name in names}
+            device_names = np.array([each.name for each in devices.values()], dtype=np.str_)
+            for device in {each.name: each for each in devices.values()}.values():
+                rows = chosen[(device_names == device.name)[number]]
                 compute = seconds[rows] - memory[rows] / device.bandwidth_mb_s
                 if self._spec.platform.measured is None:
                     sizes[rows] = self._formula(compute, intensity[rows], device)
                 else:
-                    sizes[rows] = self._table(compute, [str(name)] * len(rows), device)
+                    sizes[rows] = self._table(compute, kinds[rows].tolist(), device)
         return sizes
 
     def _formula(self, seconds: Floats, intensity: Floats, device: DeviceType) -> Floats:

@@ -64,7 +64,7 @@ print(json.dumps({"tasks": tasks, "grown": peak() - before}))
 @pytest.mark.parametrize("format", sorted(LINES))
 def test_memory_hardly_grows_with_the_file(tmp_path: Path, format: str) -> None:
     header, line = LINES[format]
-    padding = {"padding": "x" * 400, "spaces": " " * 400}
+    padding = {"padding": "x" * 1600, "spaces": " " * 1600}
     size = len(line.format(n=10**6, **padding))
     count = MEGABYTES * 2**20 // size
     paths = []
