@@ -67,10 +67,10 @@ class ClusterCopy:
     def from_state(cls, next_batch: int, state: dict[str, Any]) -> ClusterCopy:
         """From what the simulator or another worker sent."""
         try:
-            cluster, seen = Cluster.from_json(state["cluster"]), state.get("observation")
+            cluster, saved = Cluster.from_json(state["cluster"]), state.get("observation")
             # Results of a version whose workers did not look at the cluster have none.
             observation = (
-                Observation(cluster.copy()) if seen is None else Observation.from_json(seen)
+                Observation(cluster.copy()) if saved is None else Observation.from_json(saved)
             )
         except (KeyError, TypeError, ValueError) as error:
             raise Unreadable(f"not the state of a cluster: {error!r}") from None
@@ -207,7 +207,7 @@ class ClusterWorker(Worker):
     async def _await_turn(self, batch: Batch, spec: RunSpec) -> ClusterCopy | None:
         """The cluster before this batch; None if the batch is decided already."""
         run, number = batch.envelope.run, batch.envelope.batch
-        patience = max(TAKEOVER_SECONDS, TAKEOVER_FACTOR * self._prepare_seconds)
+        timeout = max(TAKEOVER_SECONDS, TAKEOVER_FACTOR * self._prepare_seconds)
         position, since = -1, time.monotonic()
         while True:
             self._news.clear()
@@ -216,7 +216,7 @@ class ClusterWorker(Worker):
                 return copy if copy.next_batch == number else None
             if copy.next_batch != position:
                 position, since = copy.next_batch, time.monotonic()
-            elif time.monotonic() - since > patience:
+            elif time.monotonic() - since > timeout:
                 await self._take_over(run, copy, spec)
                 continue
             try:

@@ -389,10 +389,10 @@ class Bus:
             message_id=message_id,
         )
 
-    async def roll_call(self, patience: float = roll_call.PATIENCE_SECONDS) -> list[ServiceReport]:
+    async def roll_call(self, timeout: float = roll_call.WAIT_SECONDS) -> list[ServiceReport]:
         """The reports of all running services."""
         caller = self.settings.nats_user or self.service
-        return await roll_call.collect(self._client, caller, patience)
+        return await roll_call.collect(self._client, caller, timeout)
 
     async def listen(self, subject: str, handler: Callable[[Msg], Awaitable[None]]) -> Subscription:
         """Subscribe to new messages without acknowledgements, for live views."""

@@ -15,7 +15,7 @@ from shared.messages import subjects
 from shared.messages.runs import RunRecord
 
 
-async def checkpoints_missing(bus: Bus, record: RunRecord) -> list[str]:
+async def schedulers_without_checkpoint(bus: Bus, record: RunRecord) -> list[str]:
     """The schedulers of a fork that cannot go on yet."""
     if record.fork is None or record.fork.at == 0:
         return []
