@@ -72,10 +72,10 @@ class Executor:
     async def _serve_one(self, records: list[RunRecord]) -> bool:
         """Give the machine to the next scheduler of a run; False: no run has anything to do."""
         for record in records:
-            found = await self._next_turn(record)
-            if found is not None:
+            turn = await self._next_turn(record)
+            if turn is not None:
                 self._served_at[record.run] = time.monotonic()
-                await self._give_turn(record, *found)
+                await self._give_turn(record, *turn)
                 return True
         return False
 

@@ -31,7 +31,7 @@ class Lease:
         self._bus = bus
         self._instance = instance
         self._sequence = 0  # of the last message on the lease
-        self._seen_at = 0.0
+        self._changed_at = 0.0
         self._renewed = 0
         self._renewing: asyncio.Task[None] | None = None
         self.lost = asyncio.Event()
@@ -46,8 +46,8 @@ class Lease:
             return True
         sequence, holder = await self._read()
         if sequence != self._sequence:
-            self._sequence, self._seen_at = sequence, time.monotonic()
-        expired = time.monotonic() - self._seen_at > LEASE_SECONDS
+            self._sequence, self._changed_at = sequence, time.monotonic()
+        expired = time.monotonic() - self._changed_at > LEASE_SECONDS
         if holder.instance not in ("", self._instance) and not expired:
             return False
         try:

@@ -71,9 +71,9 @@ class DeviceProcess:
 
     async def start(self) -> None:
         """Raises RuntimeError where the machine has no such device."""
-        missing = self.device.missing()
-        if missing is not None:
-            raise RuntimeError(missing)
+        problem = self.device.problem()
+        if problem is not None:
+            raise RuntimeError(problem)
         threads = str(self.device.threads or len(self.device.cores))
         self._process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "shared.execution.child"),
@@ -108,22 +108,24 @@ class DeviceProcess:
         await self._kill()
 
     async def _run(self, work: Work) -> Measured:
-        asked = time.monotonic()
+        requested_at = time.monotonic()
         request: dict[str, Any] = asdict(work)
         if work.kind.startswith(COMMAND):
             name = work.kind.removeprefix(COMMAND)
             if name not in self._commands:
-                return Measured(asked, asked, failure=f"no command {name!r} is allowed")
+                return Measured(
+                    requested_at, requested_at, failure=f"no command {name!r} is allowed"
+                )
             request["argv"] = list(self._commands[name])
         if self._process is None:
             try:
                 await self.start()
             except RuntimeError as error:
-                return Measured(asked, time.monotonic(), failure=str(error))
-        asked = time.monotonic()
+                return Measured(requested_at, time.monotonic(), failure=str(error))
+        requested_at = time.monotonic()
         answer = await self._ask(request, self.limits.seconds)
         ended = time.monotonic()
-        started = min(asked + answer.get("preparation_s", 0.0), ended)
+        started = min(requested_at + answer.get("preparation_s", 0.0), ended)
         transfer = answer.get("transfer_s", 0.0)
         busy = transfer + answer.get("kernel_s", ended - started)
         return Measured(

@@ -79,13 +79,13 @@ class Inputs:
         library, total = self.library, round(memory_mb * MB)
 
         def run() -> None:
-            left = total
+            remaining = total
             position = 0
-            while left > 0:
-                length = min(left, STAGING - position)
+            while remaining > 0:
+                length = min(remaining, STAGING - position)
                 piece = slice(position, position + length)
                 library.copy(self._host[piece], self._device[piece])
-                left -= length
+                remaining -= length
                 position = (position + length) % STAGING
             library.finish()
 
@@ -126,8 +126,8 @@ def _matmul(size: float, intensity: float, share: float, inputs: Inputs) -> Run:
     def run() -> None:
         inputs.library.multiply(left, right, out)
         # Freivalds' check: the product with a vector, here of ones, found in another order.
-        expected, found = left @ right.sum(1), out.sum(1)
-        _check("matmul", float(abs(expected - found).max()), float(expected.max()))
+        expected, actual = left @ right.sum(1), out.sum(1)
+        _check("matmul", float(abs(expected - actual).max()), float(expected.max()))
 
     return run
 
@@ -156,10 +156,10 @@ def _fft(size: float, intensity: float, share: float, inputs: Inputs) -> Run:
     def run() -> None:
         for start, length in inputs.chunks(transforms * POINTS):
             rows = inputs.a[start : start + length].reshape(-1, POINTS)
-            found = inputs.library.transform(rows)
+            spectrum = inputs.library.transform(rows)
             # Parseval: a transform of n points has n times the energy.
             expected = POINTS * float((rows * rows).sum())
-            _check("fft", abs(inputs.library.energy(found) - expected), expected)
+            _check("fft", abs(inputs.library.energy(spectrum) - expected), expected)
 
     return run
 
@@ -177,11 +177,11 @@ def _sort(size: float, intensity: float, share: float, inputs: Inputs) -> Run:
                 sort_rows(inputs.a[end - rest : end].reshape(1, rest))
 
     def sort_rows(rows: Array) -> None:
-        found = inputs.library.sort(rows)
-        if not bool((found[:, 1:] >= found[:, :-1]).all()):
+        ordered = inputs.library.sort(rows)
+        if not bool((ordered[:, 1:] >= ordered[:, :-1]).all()):
             raise WrongResult("sort: not in rising order")
         expected = _sum(rows)
-        _check("sort", abs(_sum(found) - expected), expected)
+        _check("sort", abs(_sum(ordered) - expected), expected)
 
     return run
 

@@ -60,7 +60,7 @@ class DeviceSetting:
     def torch_device(self) -> str | None:
         return self.library.removeprefix(TORCH) if self.library.startswith(TORCH) else None
 
-    def missing(self) -> str | None:
+    def problem(self) -> str | None:
         """What of it this machine does not have; None: it has all. A torch device is looked for
         by the device's process, which imports torch."""
         available = os.sched_getaffinity(0)
@@ -86,26 +86,26 @@ def settings_of(real: Mapping[str, Any], count: int = 1) -> list[DeviceSetting]:
     """The settings of equal devices by the `real` block of their type: `cores` and `library` of one
     device, or `cores` for all of them, which they share out evenly."""
     try:
-        whole = DeviceSetting(**real)
+        setting = DeviceSetting(**real)
     except ValidationError as error:
         problems = [
             f"real.{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()
         ]
         raise SpecError(problems) from None
     if count == 1:
-        return [whole]
-    each, rest = divmod(len(whole.cores), count)
+        return [setting]
+    each, rest = divmod(len(setting.cores), count)
     if each == 0 or rest:
         raise SpecError(
-            [f"real.cores: {len(whole.cores)} cores for {count} devices; give each as many"]
+            [f"real.cores: {len(setting.cores)} cores for {count} devices; give each as many"]
         )
     return [
         DeviceSetting(
-            cores=whole.cores[number * each : (number + 1) * each],
-            library=_numbered(whole.library, number),
-            threads=whole.threads,
-            copy=whole.copy,
-            scale=whole.scale,
+            cores=setting.cores[number * each : (number + 1) * each],
+            library=_numbered(setting.library, number),
+            threads=setting.threads,
+            copy=setting.copy,
+            scale=setting.scale,
         )
         for number in range(count)
     ]
