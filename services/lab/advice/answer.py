@@ -86,7 +86,7 @@ class Answer:
         return "Seeds" if self.unit == "seed" else "Stretches"
 
 
-def make_answer(jobs: Jobs, measured: Measured, platform: str, seen: list[str]) -> Answer:
+def make_answer(jobs: Jobs, measured: Measured, platform: str, remarks: list[str]) -> Answer:
     """`seen`: what was noticed about the files, such as skipped lines."""
     samples, verdict = measured.samples, measured.verdict
     spec = samples.spec
@@ -106,7 +106,7 @@ def make_answer(jobs: Jobs, measured: Measured, platform: str, seen: list[str]) 
         bound=_bound(samples, recommended) if recommended else None,
         changed=_changed(samples, verdict, measured.cases) if verdict else [],
         not_tried=[case.label for case in measured.not_tried],
-        rests_on=[*_foundations(spec, jobs), *seen],
+        rests_on=[*_foundations(spec, jobs), *remarks],
         failed={name: count for name, count in samples.failed.items() if count},
         runs=samples.runs + [run for each in measured.cases for run in each.samples.runs],
         seconds=measured.seconds,
@@ -152,10 +152,10 @@ def _changed(samples: Samples, verdict: Verdict, cases: list[CaseResult]) -> lis
         _compared(each.case.label, each.verdict, each.samples, verdict.recommended)
         for each in cases
     ]
-    asked = samples.spec.objective.model_dump()
+    objective = samples.spec.objective.model_dump()
     for label, weights in OBJECTIVES.items():
         spec = RunSpec.parse(samples.spec.model_dump(mode="json") | {"objective": weights})
-        if spec.objective.model_dump() == asked:
+        if spec.objective.model_dump() == objective:
             continue
         values = {name: samples.objective(name, spec) for name in samples.competitors}
         changed.append(_compared(label, judge(values), samples, verdict.recommended, spec))
@@ -163,18 +163,18 @@ def _changed(samples: Samples, verdict: Verdict, cases: list[CaseResult]) -> lis
 
 
 def _compared(
-    label: str, found: Verdict, samples: Samples, recommended: str, spec: RunSpec | None = None
+    label: str, verdict: Verdict, samples: Samples, recommended: str, spec: RunSpec | None = None
 ) -> Changed:
     """Whether the recommended one is still best, or as good."""
     spec = spec or samples.spec
-    best = found.best
+    best = verdict.best
     own, other = samples.objective(recommended, spec), samples.objective(best, spec)
-    standing = found.of(recommended).standing
+    standing = verdict.of(recommended).standing
     changes = {
         "best": False, "equal": False, "worse": True, "not better": None, "unknown": None,
     }[standing]  # fmt: skip
     return Changed(label, best, changes, ratio(own, other) if best != recommended else None,
-                   found.units)  # fmt: skip
+                   verdict.units)  # fmt: skip
 
 
 def _foundations(spec: RunSpec, jobs: Jobs) -> list[str]:

@@ -44,7 +44,7 @@ class Case:
         return {} if self.noise is None else {"physics": {"noise": self.noise}}
 
 
-AS_ASKED = Case()
+BASE_CASE = Case()
 
 
 class Jobs(Protocol):
@@ -156,7 +156,7 @@ class TraceJobs:
     @cached_property
     def _completed(self) -> dict[str, Any]:
         part = self._opened(Report(), max(round(PRETRAIN_SHARE * self.tasks), 1))
-        first = replay.first_part(replay.rescaled(part.batches(), self._factor(AS_ASKED)))
+        first = replay.first_part(replay.rescaled(part.batches(), self._factor(BASE_CASE)))
         return replay.complete_spec(self._fields, self._trace, first)
 
     def _factor(self, case: Case) -> float:

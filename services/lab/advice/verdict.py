@@ -61,18 +61,18 @@ class Verdict:
 
 
 def judge(
-    values: Mapping[str, Values], looks: int = 1, out: frozenset[str] = frozenset()
+    values: Mapping[str, Values], looks: int = 1, excluded: frozenset[str] = frozenset()
 ) -> Verdict:
     """`values`: of each competitor, what is to be small, by unit. Those that are `out` were found
     worse at an earlier look and have fewer units since."""
     means = {name: float(np.mean([*own.values()])) for name, own in values.items()}
-    order = sorted(means, key=lambda name: (name in out, means[name], _complexity(name)))
+    order = sorted(means, key=lambda name: (name in excluded, means[name], _complexity(name)))
     best, others = order[0], order[1:]
     confidence = 1 - SIGNIFICANT / (looks * max(len(others), 1))
     compared = [Compared(best, "best", means[best], None)]
     for name in others:
         beside = ratio(values[name], values[best], confidence=confidence)
-        standing: Standing = "worse" if name in out else _standing(beside)
+        standing: Standing = "worse" if name in excluded else _standing(beside)
         unknown = standing == "unknown"
         needed = _units_needed(values[name], values[best], confidence) if unknown else None
         compared.append(Compared(name, standing, means[name], beside, needed))

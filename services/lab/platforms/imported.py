@@ -44,13 +44,13 @@ class Imported:
                 raise ImportFailed(f"--count {name}: no such type; imported: {', '.join(types)}")
             devices[types.index(name)]["count"] = count
         cluster = {**self.fields["cluster"], "devices": devices}
-        given = {f"count of {name}" for name in counts}
+        replaced = {f"count of {name}" for name in counts}
         return Imported(
             {**self.fields, "cluster": cluster},
             self.curves,
             self.took,
             self.left_out,
-            [each for each in self.assumed if each.partition(":")[0] not in given],
+            [each for each in self.assumed if each.partition(":")[0] not in replaced],
         )
 
     def platform(self) -> PlatformFile:
