@@ -91,8 +91,8 @@ class Run:
 
     def detail(self) -> dict[str, Any]:
         """All that the gateway says of the run: its spec, standings, bound and load."""
-        found: dict[str, Any] = self._gateway.get(f"/api/runs/{self.id}")
-        return found
+        record: dict[str, Any] = self._gateway.get(f"/api/runs/{self.id}")
+        return record
 
     @property
     def state(self) -> str:

@@ -98,11 +98,11 @@ class SchedulingEnv(gymnasium.Env[Numbers, np.int64]):
             self._simulated, decided, accelerator, cpu, priced, split, spec.platform
         )
         turnaround = schedule.finish - one.arrival_time
-        found = {
+        columns = {
             "turnaround": turnaround,
             "time": priced.time,
             "energy": priced.energy,
             "cost": priced.cost,
             "penalty": penalty(turnaround, priced.energy, priced.cost, spec),
         }
-        return {name: float(column[0]) for name, column in found.items()}
+        return {name: float(column[0]) for name, column in columns.items()}

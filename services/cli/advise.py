@@ -118,8 +118,8 @@ def advise(
 Measure = Callable[[GatewayClient, Store, Callable[[Progress], None], threading.Event], Measured]
 
 
-def _names(given: str | None) -> tuple[str, ...]:
-    return tuple(name.strip() for name in (given or "").split(",") if name.strip())
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
 def _stopping() -> threading.Event:

@@ -57,7 +57,7 @@ def capacity(
     from services.lab.capacity.capacity import CapacitySearch
     from services.lab.capacity.question import Target, Variation
 
-    wanted, variation = Target.parse(target), Variation.parse(vary)
+    goal, variation = Target.parse(target), Variation.parse(vary)
     if run is not None and (spec or tasks or preset or platform or seed is not None):
         fail("--run has a spec: leave --spec, --tasks, --seed, --preset and --platform out")
     if run is None and at:
@@ -67,18 +67,18 @@ def capacity(
         if origin is None:
             origin = _origin_of_spec(spec, tasks, seed, preset, platform)
         shown = (lambda trial: None) if json else _show
-        search = CapacitySearch(gateway, origin, variation, wanted, scheduler, shown)
+        search = CapacitySearch(gateway, origin, variation, goal, scheduler, shown)
         if not json:
-            err.print(f"{variation.path}: {len(variation.values):,} values; target: {wanted}")
+            err.print(f"{variation.path}: {len(variation.values):,} values; target: {goal}")
         try:
             answer = search.answer()
         except KeyboardInterrupt:
             err.print("interrupted: the same command goes on with the runs that are there")
             raise typer.Exit(INTERRUPTED) from None
     if json:
-        print_json(_summary(search, answer, str(wanted), variation.path, len(variation.values)))
+        print_json(_summary(search, answer, str(goal), variation.path, len(variation.values)))
     else:
-        _print(search, answer, str(wanted), variation.path, len(variation.values))
+        _print(search, answer, str(goal), variation.path, len(variation.values))
     if answer.value is None:
         raise typer.Exit(1)
 

@@ -106,9 +106,9 @@ def import_platform(
     from shared.platforms.platform_file import PlatformFile
 
     _check_output(output)
-    wanted = _counts(count or [])
+    counts = _counts(count or [])
     imported = _import(format, source, name or output.stem, host)
-    made: PlatformFile = imported.with_counts(wanted).write(output)
+    made: PlatformFile = imported.with_counts(counts).write(output)
     account = {
         "took": imported.took,
         "left out": imported.left_out,

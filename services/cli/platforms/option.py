@@ -52,6 +52,6 @@ def merge_platform(platform: str | None, spec: dict[str, Any]) -> dict[str, Any]
 
 def _devices_in(spec: dict[str, Any]) -> list[str]:
     """The fields of a spec that say which devices there are."""
-    given = spec.get("cluster") or {}
+    cluster = spec.get("cluster") or {}
     default = Cluster().model_dump(mode="json")
-    return [name for name, value in given.items() if name != "network" and value != default[name]]
+    return [name for name, value in cluster.items() if name != "network" and value != default[name]]

@@ -82,7 +82,7 @@ class Standings:
 
 
 @dataclass(frozen=True, slots=True)
-class Stays:
+class TaskTimes:
     """When tasks arrived, were started and finished, in the order of their ids."""
 
     task_id: Integers
@@ -126,11 +126,11 @@ def _track(store: Store, key: dict[str, Any], newest: dict[str, Any], time: Floa
     exact = _length(merged(whole)) <= MOST_TASKS
     if not exact:
         blocks = [sampled(each) for each in whole]
-    stays = _stays(store, key, merged(block for each in blocks for block in each))
+    times = _task_times(store, key, merged(block for each in blocks for block in each))
     unfinished, waiting = [], []
     for moment, tasks, chosen in zip(time.tolist(), whole, blocks, strict=True):
         scale = _length([tasks]) / max(_length(chosen), 1)
-        counts = stays.count(moment, chosen)
+        counts = times.count(moment, chosen)
         unfinished.append(counts[0] * scale)
         waiting.append(counts[1] * scale)
     return QueueTrack(time=time.tolist(), unfinished=unfinished, waiting=waiting, exact=exact)
@@ -142,13 +142,13 @@ def _standings(store: Store, key: dict[str, Any], batches: Integers) -> Standing
     return Standings(*columns, floats(rows, "clock"), floats(rows, "makespan"))
 
 
-def _stays(store: Store, key: dict[str, Any], ranges: Sequence[Range]) -> Stays:
+def _task_times(store: Store, key: dict[str, Any], ranges: Sequence[Range]) -> TaskTimes:
     between = " OR ".join(
         f"(task_id >= {first} AND task_id < {last})" for first, last in ranges if last > first
     )
     table: pa.Table = store.table(TASKS % (between or "0"), key)
     columns = (floats(table, name) for name in ("arrival", "started", "finish"))
-    return Stays(integers(table, "task_id"), *columns)
+    return TaskTimes(integers(table, "task_id"), *columns)
 
 
 def sampled(tasks: Range) -> list[Range]:

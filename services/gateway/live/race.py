@@ -118,7 +118,7 @@ class Race:
     @property
     def competitors(self) -> dict[str, Competitor]:
         """Of the schedulers that have results and are not suspended."""
-        return {name: it for name, it in self._taken.items() if name not in self.suspended}
+        return {name: each for name, each in self._taken.items() if name not in self.suspended}
 
     @property
     def names(self) -> list[str]:
@@ -146,7 +146,7 @@ class Race:
     def comparison(self, weights: Weights) -> list[ComparisonRow]:
         """A row per scheduler that has results, best first."""
         standings = self.common_standings()
-        averages = {name: Averages.of(it) for name, it in standings.items() if it.tasks}
+        averages = {name: Averages.of(each) for name, each in standings.items() if each.tasks}
         return [
             _row(self.competitors[place.name], standings, place)
             for place in rank(averages, weights)

@@ -204,7 +204,9 @@ class RunFeed:
         self._sequence += 1
         self._sent_at = time.monotonic()
         now = self._race.utilization()
-        changed = {name: it for name, it in now.items() if self._sent_utilization.get(name) != it}
+        changed = {
+            name: each for name, each in now.items() if self._sent_utilization.get(name) != each
+        }
         self._sent_utilization = now
         groups: dict[Weights, list[Client]] = {}
         for client in self.clients:
@@ -232,7 +234,9 @@ class RunFeed:
                 comparison=rows,
                 spec=self._record.spec,
                 meters=[Meter.model_validate(meter) for meter in self._race.meters],
-                types=[DeviceType.model_validate(it) for it in self._record.spec.platform.types],
+                types=[
+                    DeviceType.model_validate(each) for each in self._record.spec.platform.types
+                ],
                 notifications=[summary(event) for event in reversed(self._notifications)],
             )
             self._snapshots[client.weights] = fit(snapshot)

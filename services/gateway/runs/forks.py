@@ -212,8 +212,8 @@ def _generated_before(parent: RunRecord, at: int) -> Cursor:
     """The cursor of a run that generates its tasks, before task `at`. Generating them is the one
     way to the exact position, and takes a second for a million."""
     cursor = parent.fork.cursor if parent.fork else Cursor()
-    while (left := at - cursor.next_task) > 0:
-        _, cursor = generate(parent.spec, cursor, min(left, GENERATED_AT_ONCE))
+    while (remaining := at - cursor.next_task) > 0:
+        _, cursor = generate(parent.spec, cursor, min(remaining, GENERATED_AT_ONCE))
     return cursor
 
 
