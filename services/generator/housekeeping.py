@@ -196,5 +196,5 @@ def _trains_on(subject: str, info: ConsumerInfo) -> bool:
     """Whether it is a trainer's consumer, of the results of this scheduler."""
     if not info.name.startswith(subjects.trainer_durable("")):
         return False
-    wanted = info.config.filter_subjects or [info.config.filter_subject or ""]
-    return any(subject.endswith(f".{pattern.rpartition('.')[2]}") for pattern in wanted)
+    filters = info.config.filter_subjects or [info.config.filter_subject or ""]
+    return any(subject.endswith(f".{pattern.rpartition('.')[2]}") for pattern in filters)

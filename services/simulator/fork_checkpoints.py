@@ -67,13 +67,13 @@ class Stretch:
 
 async def stretches(runs: RunBook, record: RunRecord, scheduler: str) -> list[Stretch]:
     """What the scheduler of a fork continues, oldest first."""
-    found: list[Stretch] = []
+    newest_first: list[Stretch] = []
     while (fork := record.fork) is not None and (parent := await parent_of(runs, record)):
         scheduler = fork.takes_over.get(scheduler, scheduler)
         first = parent.fork.at if parent.fork else 0
-        found.append(Stretch(parent, scheduler, first, fork.at))
+        newest_first.append(Stretch(parent, scheduler, first, fork.at))
         record = parent
-    return found[::-1]
+    return newest_first[::-1]
 
 
 def is_copied(store: Store, run: str, scheduler: str, fork: Fork) -> bool:

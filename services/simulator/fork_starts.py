@@ -41,13 +41,13 @@ class ForkStarts:
         await changes.listen()
         while True:
             records = [each for each in await self._service.runs.refresh() if _waits(each)]
-            wanted = {(each.run, name) for each in records for name in each.spec.schedulers}
-            self._started &= wanted
+            pairs = {(each.run, name) for each in records for name in each.spec.schedulers}
+            self._started &= pairs
             for record in records:
                 for name in sorted(self._owned() & set(record.spec.schedulers)):
                     if (record.run, name) not in self._started:
                         await self._try_to_start(record, name)
-            await changes.wait(POLL_SECONDS if wanted - self._started else IDLE_SECONDS)
+            await changes.wait(POLL_SECONDS if pairs - self._started else IDLE_SECONDS)
 
     async def _try_to_start(self, record: RunRecord, scheduler: str) -> None:
         try:

@@ -71,11 +71,11 @@ class TransitionsOfRun:
     def _in_simulated_queues(
         self, tasks: Tasks, time: Floats, energy: Floats, scale: float
     ) -> Transitions:
-        wanted = min(PLACEMENTS_PER_TASK * time.size, self.spec.learning.agent.replay // 2)
+        placements = min(PLACEMENTS_PER_TASK * time.size, self.spec.learning.agent.replay // 2)
         gap = np.maximum(np.diff(tasks.arrival_time), 0.0)
         random = np.random.default_rng([self.spec.seed, len(tasks)])
         made = simulated_placements(
-            time.T, gap, self.actions, len(self.spec.platform), wanted, random
+            time.T, gap, self.actions, len(self.spec.platform), placements, random
         )
         state, rows = agent_state(tasks), np.arange(len(made.task))
         turnaround = made.queued[rows, made.action] + time[made.action, made.task]

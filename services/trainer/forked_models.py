@@ -37,18 +37,18 @@ async def begin(
     pretrain: Callable[[], Awaitable[None]],
 ) -> None:
     """Publish the first model of the fork, if there has to be one."""
-    wanted = deciding_version(fork.at, spec) if spec.lockstep else 1
-    if wanted == 0:
+    first_version = deciding_version(fork.at, spec) if spec.lockstep else 1
+    if first_version == 0:
         return
     # Versions after an inherited one are made again, if those of both runs mean the same.
-    counted_alike = not spec.lockstep or fork.version == wanted
+    counted_alike = not spec.lockstep or fork.version == first_version
     if publisher.name not in fork.learners:
-        await _publish_own(publisher, spec, wanted, pretrain)
+        await _publish_own(publisher, spec, first_version, pretrain)
     elif (inherited := await _newest_usable(publisher, fork)) is not None:
-        version = inherited.manifest.version if counted_alike else wanted
+        version = inherited.manifest.version if counted_alike else first_version
         await _publish_inherited(publisher, store, fork, inherited, version)
     elif not counted_alike:
-        await _publish_own(publisher, spec, wanted, pretrain)
+        await _publish_own(publisher, spec, first_version, pretrain)
     elif spec.learning.pretrain_tasks:
         await pretrain()
 

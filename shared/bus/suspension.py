@@ -159,15 +159,15 @@ async def _first_undecided(bus: Bus, record: RunRecord, scheduler: str) -> tuple
     else:
         consumers = {info.name: info for info in await bus.jetstream.consumers_info(subjects.TASKS)}
         sequence = decided_up_to(record, scheduler, consumers) + 1
-    found = await _batch_at(bus, record.run, sequence)
-    if found is None:  # it has decided all that were sent
+    first_batch = await _batch_at(bus, record.run, sequence)
+    if first_batch is None:  # it has decided all that were sent
         return (await load_position(bus, record.run)).next_batch, sequence
-    return found
+    return first_batch
 
 
 async def _check_tasks_are_kept(bus: Bus, run: str, scheduler: str, suspension: Suspension) -> None:
-    found = await _batch_at(bus, run, suspension.next_sequence)
-    stored = (await load_position(bus, run)).next_batch if found is None else found[0]
+    first_batch = await _batch_at(bus, run, suspension.next_sequence)
+    stored = (await load_position(bus, run)).next_batch if first_batch is None else first_batch[0]
     if stored > suspension.next_batch:
         raise NotAllowed(
             f"{scheduler} cannot continue run {run}: batches {suspension.next_batch} to "
@@ -187,11 +187,11 @@ async def _batch_at(bus: Bus, run: str, sequence: int) -> tuple[int, int] | None
         return None
     except TRANSIENT_ERRORS as error:
         raise Unavailable(f"NATS does not answer: {error!r}") from None
-    found = message.seq or sequence
+    batch_sequence = message.seq or sequence
     try:
-        return batches.peek(message.data or b"", subject).envelope.batch, found
+        return batches.peek(message.data or b"", subject).envelope.batch, batch_sequence
     except Unreadable:  # a worker makes it a dead letter
-        return await _batch_at(bus, run, found + 1)
+        return await _batch_at(bus, run, batch_sequence + 1)
 
 
 async def _publish_event(

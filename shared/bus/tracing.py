@@ -126,8 +126,8 @@ def _parent(envelope: Envelope, kind: str) -> Envelope:
 def _context(parent: Envelope) -> Any:
     """Of the span that made this message, in whatever process."""
     flags = TraceFlags(TraceFlags.SAMPLED)
-    found = SpanContext(_trace_id(parent), _span_id(parent.message_id), True, flags)
-    return trace.set_span_in_context(NonRecordingSpan(found))
+    span = SpanContext(_trace_id(parent), _span_id(parent.message_id), True, flags)
+    return trace.set_span_in_context(NonRecordingSpan(span))
 
 
 def _trace_id(envelope: Envelope) -> int:

@@ -68,11 +68,11 @@ class PlatformFile(SpecModel):
 
     def spec_fields(self) -> dict[str, Any]:
         """What the file gives of a RunSpec, as plain data."""
-        given = self.model_dump(mode="json", exclude_unset=True)
-        physics = given.get("physics", {})
+        document = self.model_dump(mode="json", exclude_unset=True)
+        physics = document.get("physics", {})
         if self.times:
-            physics["measured"] = given["times"]
-        fields = {"cluster": given["cluster"], "physics": physics}
+            physics["measured"] = document["times"]
+        fields = {"cluster": document["cluster"], "physics": physics}
         return {part: values for part, values in fields.items() if values}
 
 

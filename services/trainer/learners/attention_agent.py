@@ -319,9 +319,9 @@ def sample_from(results: Results, spec: RunSpec, random: np.random.Generator) ->
     known = ~results.failed & ~split & np.isfinite(usual) & (usual > 0)
     ratio = np.divide(results.time, usual, out=np.ones(len(usual)), where=known)
     for kind in range(expected.shape[1]):
-        seen = ratio[known & (ran_on == kind)]
-        if len(seen):
-            factor = random.choice(seen, len(ratio))
+        own_ratios = ratio[known & (ran_on == kind)]
+        if len(own_ratios):
+            factor = random.choice(own_ratios, len(ratio))
             real[:, kind] *= np.where(known & (ran_on == kind), ratio, factor)
     return _possible(gaps(results.tasks), expected, real)
 

@@ -123,7 +123,7 @@ class Dqn:
         if not len(made):
             return 0.0
         rule = self.spec.learning.agent
-        surprised = self._take_note_of_error(self._error(made), len(made))
+        surprised = self._update_error(self._error(made), len(made))
         self.recent = min(self.recent + len(made), rule.newest)
         return len(made) * (rule.steps_per_result + (rule.surprise_steps if surprised else 0.0))
 
@@ -139,7 +139,7 @@ class Dqn:
             return False
         return error > self.spec.learning.agent.surprise * self.average_error + SMALL_ERROR
 
-    def _take_note_of_error(self, error: float, results: int) -> bool:
+    def _update_error(self, error: float, results: int) -> bool:
         """Returns whether it is a surprise."""
         rule, surprised = self.spec.learning.agent, self._is_large(error)
         if self.average_error is None:
@@ -161,10 +161,12 @@ class Dqn:
         with torch.no_grad():
             q = self.policy(torch.from_numpy(made.state)).numpy()
         predicted = q[np.arange(len(made)), made.action]
-        found = made.reward.astype(np.float64)
+        target_value = made.reward.astype(np.float64)
         if self.target is not None:
-            found += self.discount * self._value_of(torch.from_numpy(made.next_state)).numpy()
-        error = np.log1p(np.maximum(-predicted, 0.0)) - np.log1p(np.maximum(-found, 0.0))
+            target_value += (
+                self.discount * self._value_of(torch.from_numpy(made.next_state)).numpy()
+            )
+        error = np.log1p(np.maximum(-predicted, 0.0)) - np.log1p(np.maximum(-target_value, 0.0))
         return float(np.abs(error).mean())
 
     def _value_of(self, next_state: Tensor) -> Tensor:

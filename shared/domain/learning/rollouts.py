@@ -135,18 +135,18 @@ class Rollouts:
         """The queues that the tasks of these times find: (times, streams, devices). Sometimes
         another device than the best is taken, so that the states differ."""
         count = streams.task.shape[1]
-        queued, found = np.zeros((count, len(self.types.type_of))), []
-        wanted = set(times.tolist())
+        queued, states = np.zeros((count, len(self.types.type_of))), []
+        requested_times = set(times.tolist())
         for time in range(int(times.max()) + 1):
             np.maximum(queued - streams.gap[time][:, None], 0.0, out=queued)
-            if time in wanted:
-                found.append(queued.copy())
+            if time in requested_times:
+                states.append(queued.copy())
             task = streams.task[time]
             scores = score(queued, task)
             other = np.where(np.isfinite(scores), random.random(scores.shape), np.inf)
             explores = random.random(count) < explore
             self.place(queued, task, np.where(explores, other.argmin(1), scores.argmin(1)))
-        return np.array(found)
+        return np.array(states)
 
     def costs_to_go(
         self,
