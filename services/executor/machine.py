@@ -18,7 +18,7 @@ from shared.runtime.settings import Settings
 Commands = Mapping[str, Sequence[str]]
 MakeDevice = Callable[[DeviceSetting, Limits, Commands], Device]
 
-# Of the container that this process is in: version 2 and version 1 of control groups.
+# The memory limit of this process's container: version 2 and version 1 of control groups.
 CGROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
@@ -99,9 +99,9 @@ def device_settings(spec: RunSpec) -> list[DeviceSetting]:
 
 
 def machine_memory_mb(limit_files: Sequence[Path] = CGROUP_LIMITS) -> float:
-    """Of the machine, or of the container if that has less."""
+    """The memory of the machine, or that of the container if it is less."""
     sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for file in limit_files:
-        with suppress(OSError, ValueError):  # not there, or "max"
+        with suppress(OSError, ValueError):  # no such file, or "max"
             sizes.append(int(file.read_text()))
     return min(sizes) / 1e6

@@ -1,9 +1,9 @@
 """Suspends a scheduler that keeps failing in a run, so that the run goes on without it.
 
-A worker (or the trainer) only asks for it: the generator writes the run record, since a process
-that runs plug-ins must not. From then on the scheduler's consumer skips the tasks of that run. A
-retry lets it take part again: a consumer of its own then delivers the run's tasks from the first
-one that it had not decided. They are kept until then while TASKS has room.
+Workers and the trainer only request it: the generator writes the run record, since a process that
+runs plug-ins must not. From then on the scheduler's consumer skips the tasks of that run. A retry
+lets the scheduler take part again: a consumer of its own delivers the run's tasks from the first
+one that it had not decided. Until then these tasks are kept, as long as TASKS has room.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ async def executed_up_to(bus: Bus, run: str, scheduler: str) -> int:
 async def request_suspension(
     bus: Bus, run: str, scheduler: str, reason: str, batch: int | None
 ) -> bool:
-    """Ask the generator; False if none answers: then the scheduler goes on trying."""
+    """Ask the generator; False: none answers, so the scheduler keeps trying."""
     request = SuspensionRequest(
         run=run, scheduler=scheduler, reason=reason[:REASON_CHARACTERS], batch=batch
     )

@@ -46,11 +46,11 @@ class Measured:
     transfer_s: float = 0.0
     energy_j: float | None = None  # None: no counter
     failure: str | None = None  # None: ok
-    dispatch_s: float = 0.0  # of the time between, neither transfer nor kernel
+    dispatch_s: float = 0.0  # the part of that time that is neither transfer nor kernel
 
 
 class DeviceProcess:
-    """`run` never raises for what the work did: a failure is part of its answer, and a process that
+    """`run` never raises because work failed: the failure is part of its answer. A process that
     died is started again for the next work."""
 
     def __init__(
@@ -138,7 +138,7 @@ class DeviceProcess:
         )
 
     async def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """The answer of the process. One that gives none is ended, and the answer says why."""
+        """The answer of the process. If it gives none, it is killed and the answer says why."""
         process = self._process
         assert process is not None
         assert process.stdin is not None
@@ -160,7 +160,7 @@ class DeviceProcess:
         if line.endswith(b"\n"):
             answer: dict[str, Any] = json.loads(line)
             return answer
-        with suppress(TimeoutError):  # its own status says more than that of being killed here
+        with suppress(TimeoutError):  # its own exit status says more than that of the kill below
             async with asyncio.timeout(STOP_SECONDS):
                 await process.wait()
         return {"failure": _how_it_ended(await self._kill())}

@@ -1,4 +1,4 @@
-"""The computations that a task of a real run stands for, by its kind.
+"""The computations that tasks of real runs perform, by kind.
 
 A task of size N (times the device's `scale`) works on blocks of 16,384 float32 elements, N of each
 operand:
@@ -14,7 +14,7 @@ library made for products speeds up the more, the higher the intensity. A share 
 share of the rows, elements, transforms or blocks.
 
 Inputs are prepared before the clock starts. Each kernel checks all of its result against a value
-found in another way.
+that is computed in another way.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class WrongResult(Exception):
 
 
 class Inputs:
-    """The arrays of a device: made once, and longer ones when a task needs them."""
+    """The arrays of a device: made once, and made again when a task needs longer ones."""
 
     def __init__(self, library: Library, *, copies: bool = True) -> None:
         """`copies`: whether the memory of tasks will be copied to the device."""
@@ -125,7 +125,7 @@ def _matmul(size: float, intensity: float, share: float, inputs: Inputs) -> Run:
 
     def run() -> None:
         inputs.library.multiply(left, right, out)
-        # Freivalds' check: the product with a vector, here of ones, found in another order.
+        # Freivalds' check: the product with a vector, here of ones, computed in another order.
         expected, actual = left @ right.sum(1), out.sum(1)
         _check("matmul", float(abs(expected - actual).max()), float(expected.max()))
 

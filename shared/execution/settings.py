@@ -25,7 +25,7 @@ class DeviceSetting:
     library: str = "blas"
     threads: int = 0  # of the library; 0: one for each core
     copy: bool = False  # whether the memory of a task is really copied to the device
-    # Of the data of a task, operands and memory: 1 is what docs/profiler.md says of a size.
+    # Factor of a task's data, operands and memory; 1: as docs/profiler.md defines sizes.
     scale: float = 1.0
 
     @field_validator("cores")
@@ -61,8 +61,8 @@ class DeviceSetting:
         return self.library.removeprefix(TORCH) if self.library.startswith(TORCH) else None
 
     def problem(self) -> str | None:
-        """What of it this machine does not have; None: it has all. A torch device is looked for
-        by the device's process, which imports torch."""
+        """What this machine lacks for it; None: nothing. A torch device is looked for by the
+        device's process, which imports torch."""
         available = os.sched_getaffinity(0)
         absent = sorted(set(self.cores) - available)
         if absent:
@@ -97,7 +97,7 @@ def settings_of(real: Mapping[str, Any], count: int = 1) -> list[DeviceSetting]:
     each, rest = divmod(len(setting.cores), count)
     if each == 0 or rest:
         raise SpecError(
-            [f"real.cores: {len(setting.cores)} cores for {count} devices; give each as many"]
+            [f"real.cores: {len(setting.cores)} cores cannot be shared equally by {count} devices"]
         )
     return [
         DeviceSetting(
