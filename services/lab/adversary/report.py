@@ -48,7 +48,7 @@ def write_report(
 
 
 def instance_spec(spec: RunSpec, pair: Pair) -> dict[str, Any]:
-    """The spec of a run that shows the instance, without what is left at its default."""
+    """The spec of a run of the instance, without fields that have their default."""
     teacher = (ORACLE,) if FOREST in pair and ORACLE not in pair else ()
     complete = json.loads(spec.model_dump_json(exclude_defaults=True))
     return {
@@ -81,10 +81,12 @@ def _document(result: SearchResult, names: tuple[str, ...], measure: str, comman
         )
     unbeaten = [name for name in names if all((result.ratio((name, r)) or 0) <= 1 for r in names)]
     if unbeaten:
-        summary.append(f"No instance was found on which {', '.join(unbeaten)} loses to anybody.")
+        summary.append(
+            f"No instance was found on which {', '.join(unbeaten)} loses to another scheduler."
+        )
     summary.append(
-        "A ratio is the worst that was found, no bound: with more time it may become larger. "
-        "Schedulers with few runs were searched less."
+        "A ratio is the largest that was found, not an upper bound: a longer search may find a "
+        "larger one. Schedulers with few runs were searched less."
     )
     matrix: list[Block] = [
         Table(
@@ -95,8 +97,8 @@ def _document(result: SearchResult, names: tuple[str, ...], measure: str, comman
             ],
         ),
         Text(
-            f"Row: the victim; column: the rival. The {measure} of the victim over that of the "
-            "rival on the worst instance that was found for the pair."
+            f"The {measure} of the victim (row) divided by that of the rival (column), on the "
+            "worst instance that was found for the pair."
         ),
     ]
     return Document(
@@ -123,7 +125,7 @@ def _abbreviated(name: str) -> str:
 
 
 def _listing(result: SearchResult, pairs: list[Pair], names: tuple[str, ...]) -> Table:
-    """The worst instance of each victim against anybody."""
+    """The worst instance of each victim, against any rival."""
     worst: dict[str, Pair] = {}
     for pair in pairs:
         worst.setdefault(pair[0], pair)

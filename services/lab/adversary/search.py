@@ -32,7 +32,7 @@ MEASURES: dict[str, Measure] = {
 HOT, COLD = 0.5, 0.02
 # The share of the time for shrinking, and of the loss over 1 that a shrunk instance still has.
 SHRINK_SHARE, KEPT = 0.2, 0.9
-# One that takes longer than this is run on promising instances only.
+# A scheduler whose run takes longer is run on promising instances only.
 SLOW_SECONDS = 0.5
 
 
@@ -79,7 +79,7 @@ class Search:
         self.result = SearchResult(evaluations=dict.fromkeys(names, 0))
 
     def run(self, pairs: list[Pair], seconds: float) -> SearchResult:
-        """Anneal the chains of these pairs in turn, then shrink what was found."""
+        """Anneal the chains of these pairs in turn, then shrink the worst instances."""
         started = self._clock()
         anneal_until = started + (1 - SHRINK_SHARE) * seconds
         self._random_start()
@@ -98,7 +98,7 @@ class Search:
         return self.result
 
     def _random_start(self) -> None:
-        """Everybody is run once, and who was slow because of imports again."""
+        """Run every scheduler once; again if it was slow, since imports may be the reason."""
         instance = self._run(self._space.random_point(self._draw), self._names)
         spec = self._space.spec_of(instance.point)
         for name in self._names:
@@ -118,7 +118,8 @@ class Search:
         )
         slow = {name for name in self._names if self._slow(name)}
         names = tuple(name for name in self._names if name not in slow)
-        # A slow one of this pair has its turn as long as all slow ones had less than their half.
+        # Slow schedulers of this pair are run while all slow ones together used at most half the
+        # time.
         spent = sum(self._seconds.values())
         slow_may_run = sum(self._seconds[name] for name in slow) <= 0.5 * spent or not names
         if slow_may_run or len(self._names) == 2:
@@ -157,7 +158,7 @@ class Search:
                     self.result.best[pair] = instance
 
     def _shrink(self, pair: Pair, until: float) -> bool:
-        """Make the instance of a pair as simple as it can be; False: the time ended."""
+        """Make the instance of a pair as simple as possible; False: the time is over."""
         instance = self.result.best[pair]
         enough = 1 + KEPT * (instance.ratio(pair) - 1)
         if instance.ratio(pair) <= 1:

@@ -1,6 +1,6 @@
 """The instances that the adversary searches: small runs, as numbers within bounds.
 
-A point has a number for each gene; `spec_of` makes it a run. What a gene means is said beside it.
+A point has a number for each gene; `spec_of` makes it a run. The comment beside a gene explains it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Point = dict[str, float]
 class Gene:
     low: float
     high: float
-    simple: float  # what a shrunk instance has, if it can
+    simple: float  # the value of a shrunk instance, if possible
     whole: bool = False
     logarithmic: bool = False
 
@@ -52,7 +52,7 @@ WORKLOAD = {
     "seed": Gene(1, 1_000_000, 1, whole=True),
     "tasks": Gene(4, 120, 4, whole=True, logarithmic=True),
     "load": Gene(0.1, 1.2, 0.5),  # offered to the cluster
-    "burst_tasks": Gene(1, 40, 1, whole=True),  # arrive at once, nearly; 1: no bursts
+    "burst_tasks": Gene(1, 40, 1, whole=True),  # arrive nearly at once; 1: no bursts
     "size_median": Gene(100, 2000, 500, logarithmic=True),
     "size_sigma": Gene(0, 1.5, 0),
     "gpu_bound": Gene(0, 1, 0.5),  # share of tasks with an intensity around 0.8, others 0.2

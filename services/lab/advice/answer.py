@@ -18,7 +18,7 @@ from shared.domain.schedulers import CLAIRVOYANT, ORACLE
 from shared.domain.spec import RunSpec
 
 MONTH_S = 30 * 86_400
-# What a user may want instead of what they asked for.
+# Other objectives that a user may have.
 OBJECTIVES = {
     "turnaround alone": {"turnaround": 1.0},
     "mostly energy": {"turnaround": 0.1, "energy": 1.0},
@@ -28,7 +28,7 @@ OBJECTIVES = {
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What another scheduler than the recommended one would cost; negative: it would save."""
+    """What a scheduler costs more than the recommended one; negative: less."""
 
     scheduler: str
     wait_s: Estimate | None  # seconds of waiting per task
@@ -43,7 +43,7 @@ class Changed:
 
     change: str
     best: str
-    changes: bool | None  # whether another one is best; None: it cannot be told
+    changes: bool | None  # whether another one is best; None: not decided
     ratio: Estimate | None  # the recommended one's objective over the best one's
     units: int
 
@@ -203,7 +203,7 @@ def _foundations(spec: RunSpec, jobs: Jobs) -> list[str]:
 
 
 def undecided_note(answer: Answer) -> str:
-    """What would tell, when the samples cannot."""
+    """What the user can do for a decision."""
     verdict = answer.verdict
     if verdict is None:
         return (
@@ -213,25 +213,26 @@ def undecided_note(answer: Answer) -> str:
     needed = [verdict.of(name).units_needed for name in verdict.named("unknown")]
     if not all(needed):
         return (
-            "Too few units to say how many would tell: give a longer trace, or a larger --budget."
+            "Too few units to estimate how many a decision needs: give a longer trace, or a larger "
+            "--budget."
         )
     units = int(np.max([each or 0 for each in needed]))
     if answer.unit == "seed":
         seconds = (units - verdict.units) * answer.seconds_per_run
         return (
-            f"About {units} seeds would tell ({verdict.units} were run): a --budget of about "
-            f"{max(seconds, 60) / 60:.0f} more minutes."
+            f"A decision needs about {units} seeds ({verdict.units} were run): give a --budget of "
+            f"about {max(seconds, 60) / 60:.0f} more minutes."
         )
     return (
-        f"A trace about {units / verdict.units:.1f} times as long would tell: more replays of the "
-        "same jobs cannot show what other jobs would do."
+        f"A decision needs a trace that is about {units / verdict.units:.1f} times as long: more "
+        "replays of the same jobs cannot show what other jobs would do."
     )
 
 
 def headline(answer: Answer) -> str:
     verdict = answer.verdict
     if verdict is None:
-        return "The budget of time was too short for an answer."
+        return "The time budget was too short for an answer."
     equal = [n for n in [verdict.best, *verdict.named("equal")] if n != verdict.recommended]
     as_good = f"; {', '.join(equal)} would do as well (within {INDIFFERENT:.0%})" if equal else ""
     if verdict.decided:
@@ -240,8 +241,8 @@ def headline(answer: Answer) -> str:
         return f"Use {verdict.recommended}{as_good}{behind}."
     unclear = [verdict.best, *verdict.named("unknown")]
     return (
-        f"The data cannot tell which of {', '.join(unclear)} is best{as_good}; "
-        f"{verdict.best} had the least mean."
+        f"The data do not show which of {', '.join(unclear)} is best{as_good}; "
+        f"{verdict.best} had the smallest mean."
     )
 
 

@@ -22,7 +22,7 @@ STOP_SECONDS = 10.0
 def main() -> None:
     folder, stopping = os.environ.get("HYBRID_REPORTS_DIR"), threading.Event()
     if not folder:
-        sys.exit("set HYBRID_REPORTS_DIR to the folder that the gateway has as well")
+        sys.exit("set HYBRID_REPORTS_DIR to the same folder as for the gateway")
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, lambda *_: stopping.set())
     while not stopping.wait(LOOK_SECONDS):
@@ -55,7 +55,7 @@ def answer(folder: Path, stopping: threading.Event) -> None:
 
 
 def report_crash(folder: Path, code: int) -> None:
-    """A process that died could not say so itself."""
+    """Store the failure of a process that died before it could do so."""
     from services.lab.atomic_write import replace_text
     from shared.messages.advice import PROGRESS, AdviceProgress, read_progress
 

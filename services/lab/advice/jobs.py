@@ -28,7 +28,7 @@ from shared.runtime.gateway_client import GatewayClient
 
 # Units of a trace: enough for an interval, and few enough that one hardly depends on the next.
 STRETCHES = 12
-# The part of a trace that learners are pre-trained on jobs like: the past that a user would have.
+# Learners are pre-trained on jobs like this first part of a trace: a user would have such a past.
 PRETRAIN_SHARE = 0.2
 
 
@@ -49,14 +49,14 @@ BASE_CASE = Case()
 
 class Jobs(Protocol):
     tasks: int
-    looks: tuple[int, ...]  # numbers of seeds after which the answer is looked at
+    looks: tuple[int, ...]  # numbers of seeds after which the samples are judged
 
     @property
     def description(self) -> str: ...
 
     @property
     def load(self) -> float | None:
-        """That is offered to the cluster; None: all jobs arrive at once."""
+        """The load offered to the cluster; None: all jobs arrive at once."""
 
     @property
     def stretch(self) -> int:

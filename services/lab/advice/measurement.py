@@ -1,8 +1,8 @@
 """Runs what has to be run for an answer, within a budget of time.
 
-After some seeds the samples are looked at (see `verdict`): who is clearly worse takes part in no
-further run, and when nobody is left to be told apart, no further seed is run. What is left of the
-budget goes to runs with another load or noise, of the few that are near the top.
+After some seeds the samples are judged (see `verdict`). A clearly worse scheduler takes part in no
+further run. Once the answer is decided, no further seed is run. The rest of the budget is for runs
+of the best few schedulers with another load or noise.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class Measurement:
         return spent + self._longest_run > share * self._budget
 
     def _run(self, case: Case, seed: int, names: tuple[str, ...], samples: Samples) -> None:
-        """One run, with the teacher of those that learn from it."""
+        """One run; with the Oracle if a scheduler learns from it."""
         if FOREST in names and ORACLE not in names:
             names = (*names, ORACLE)
         started = time.monotonic()
@@ -196,4 +196,4 @@ def deployed_schedulers(gateway: GatewayClient) -> tuple[str, ...]:
 
 
 class _BudgetEnded(Interrupted):
-    """No time is left, or the user wants no more."""
+    """The time is over, or the user has interrupted."""

@@ -1,4 +1,4 @@
-"""What a capacity search is asked: a field of the spec, its values, and the target."""
+"""The question of a capacity search: a field of the spec, its values, and the target."""
 
 from __future__ import annotations
 
