@@ -17,7 +17,7 @@ from shared.runtime.gateway_client import GatewayClient, retry_while_unavailable
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 POLL_SECONDS = 0.2
-# What a race is about, before the other columns.
+# The first columns of a race.
 FIRST_COLUMNS = ["results", "avg_turnaround", "avg_wait", "avg_time", "avg_energy", "avg_cost"]
 
 

@@ -34,8 +34,8 @@ from shared.runtime.settings import Settings
 
 
 def adversary(
-    victim: Annotated[str | None, Option(help="Who is to lose; none: everybody in turn.")] = None,
-    rival: Annotated[str | None, Option(help="To whom; none: everybody in turn.")] = None,
+    victim: Annotated[str | None, Option(help="The scheduler that is to lose; none: each.")] = None,
+    rival: Annotated[str | None, Option(help="The scheduler to lose to; none: each.")] = None,
     minutes: Annotated[float, Option(min=0.01, help="How long to search.")] = 5,
     measure: Annotated[str, Option(help=f"{', '.join(MEASURES)}.")] = "turnaround",
     bounds: Annotated[
@@ -44,7 +44,8 @@ def adversary(
     platform: Platform = None,
     seed: Annotated[int, Option(min=0, help="Of the search.")] = 1,
     replay: Annotated[
-        Path | None, Option(help="Instead: run a stored instance in an arena, compare all bits.")
+        Path | None,
+        Option(help="Instead of a search: run a stored instance in an arena, compare every bit."),
     ] = None,
     out_dir: Annotated[
         Path | None, Option("--out", help="Folder of the report.", show_default="experiments/...")

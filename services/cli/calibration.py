@@ -21,7 +21,7 @@ def profile_real(
     output: Path, devices: Path | None, seconds: float, *, quick: bool, json: bool
 ) -> None:
     if output.suffix not in (".yaml", ".yml"):
-        fail(f"--out {output}: with --real a platform file is written, which ends in .yaml")
+        fail(f"--out {output}: --real writes a platform file, so its name must end in .yaml")
     kinds = devices_of_this_machine() if devices is None else devices_of(load(devices))
     effort = Effort(seconds, sizes=3, longest_s=0.1) if quick else Effort(seconds)
     columns = "{task.description}", BarColumn(), TimeElapsedColumn()

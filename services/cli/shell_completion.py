@@ -1,5 +1,5 @@
-"""What the shell completes after Tab: runs, schedulers and learners of the arena that answers,
-and the names that come with the program. Silent where there is nothing to complete from."""
+"""What the shell completes after Tab: runs, schedulers and learners of a running arena, and the
+names that come with the program. Without an answer of an arena it prints nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def runs(ctx: typer.Context) -> Items:
 
 
 def schedulers(ctx: typer.Context, incomplete: str) -> Items:
-    """One, or the last of several with commas between them."""
+    """Completes the last name of a list with commas."""
     before, comma, _ = incomplete.rpartition(",")
     names = before.split(",")
     return [

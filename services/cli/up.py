@@ -64,7 +64,7 @@ def up(
     ] = False,
     auto_ports: Annotated[
         bool,
-        Option("--auto-ports", help="Take free ports where none is given: several arenas can run."),
+        Option("--auto-ports", help="Use free ports unless given, so that several arenas can run."),
     ] = False,
     data_dir: Annotated[
         Path | None, Option(help="Folder for data (default .hybrid, with --exit a temporary one).")

@@ -65,11 +65,11 @@ def validate(
 ) -> None:
     """Run workloads for real and in simulation, and write the platform's certificate.
 
-    The certificate stands beside the platform file. It has the errors of task times, of mean
-    turnaround and of makespan beside the spread of repeated real runs, and whether schedulers keep
-    their order. Close other programs first. Starts an arena for it, unless --url or --data-dir
-    names a running one. Where the services share cores with the devices, tasks take longer than in
-    `hybrid profile --real`: --refine adds such times to the file, of workloads that are not judged.
+    The certificate is written beside the platform file. It has the errors of task times, of mean
+    turnaround and of makespan, the spread of repeated real runs, and whether schedulers keep their
+    order. Close other programs first. The command starts an arena, unless --url or --data-dir names
+    a running one. If the services share cores with the devices, tasks take longer than in `hybrid
+    profile --real`: --refine measures that with workloads of its own and adds it to the file.
 
     Examples: `hybrid validate --platform machine.yaml`,
     `hybrid validate --platform machine.yaml --refine 5`,

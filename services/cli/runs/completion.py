@@ -1,4 +1,4 @@
-"""What keeps a run from its end, and waiting for that, with a progress bar."""
+"""Waits for the end of a run with a progress bar, and says what the run waits for."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _poll(
 def _report_still_running(gateway: GatewayClient, run: str) -> None:
     where = "" if gateway.url == DEFAULT_URL else f" --url {gateway.url}"
     err.print(
-        f"interrupted: run [bold]{run}[/] goes on without this command\n"
+        f"interrupted: run [bold]{run}[/] continues without this command\n"
         f"  watch it: {gateway.url}, or hybrid status {run}{where}\n"
         f"  stop it:  hybrid run stop {run}{where}",
         soft_wrap=True,

@@ -75,7 +75,7 @@ def read_results(body: bytes, subject: str) -> ResultBatch:
 class Race:
     def __init__(self, spec: RunSpec) -> None:
         self._spec = spec
-        self.suspended: frozenset[str] = frozenset()  # compared with nobody
+        self.suspended: frozenset[str] = frozenset()  # not compared
         self._taken: dict[str, Competitor] = {}
         self._common: tuple[LatestTask, dict[str, LatestResult]] | None = None
         self.meters = spec.platform.meters
@@ -153,9 +153,9 @@ class Race:
         ]
 
     def common_standings(self) -> dict[str, Standing]:
-        """After the newest batch that all have which have results: averages over the same tasks, or
-        ranks would change with whoever is ahead. A scheduler of which that batch is not in memory,
-        as when the feed has just been opened, counts with its newest."""
+        """Standings after the newest batch for which all competitors have results: ranks need
+        averages over the same tasks. If that batch of a scheduler is not in memory, such as when
+        the feed was just opened, its newest standing counts."""
         competitors = self.competitors
         batch = min((each.batch for each in competitors.values()), default=0)
         return {
@@ -236,8 +236,8 @@ def _add_sample(samples: deque[Sample], sample: Sample) -> None:
 
 
 def _worked(competitor: Competitor) -> tuple[float, Floats]:
-    """Seconds that have passed, and those of work of each meter, since the newest sample that is a
-    window old; in a younger run since its start."""
+    """The seconds that have passed, and the busy seconds of each meter, since the newest sample
+    that is at least a window old; in a younger run, since its start."""
     now = _sample_of(competitor.standing)
     then = Sample(0.0, np.zeros(len(now.busy)))
     for sample in competitor.samples:

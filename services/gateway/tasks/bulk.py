@@ -128,7 +128,7 @@ class BulkSubmission:
         return self._backlogs[run]
 
     async def _no_room(self, record: RunRecord, position: Position, *, hold: bool) -> str | None:
-        """Why no batch may be sent now, if so; with `hold` only after waiting for room."""
+        """Why no batch may be sent now; None: one may. With `hold`, wait for room first."""
         deadline = time.monotonic() + (HOLD_SECONDS if hold else 0.0)
         while True:
             if await self._untrained(record, position):

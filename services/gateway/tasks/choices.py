@@ -1,4 +1,4 @@
-"""Why a scheduler chose the devices of a task: what it compared, and the model that it used."""
+"""Why a scheduler chose the devices of a task: the scores that it compared, and its model."""
 
 from __future__ import annotations
 
