@@ -53,4 +53,4 @@ def _check(decisions: pa.RecordBatch, tasks: pa.RecordBatch, spec: RunSpec) -> N
     for name, allowed in (("device", platform.accelerators), ("cpu", platform.cpus)):
         chosen = batches.column(decisions, name)
         if not np.isin(chosen, [NOWHERE, *allowed]).all():
-            raise Unreadable(f"column {name}: the number of no such device of the cluster")
+            raise Unreadable(f"column {name} names a device that the cluster does not have")

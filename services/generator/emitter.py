@@ -93,8 +93,8 @@ class Emitter:
                 pacer = self._pacer()
 
     async def _emit_by_arrival(self) -> None:
-        """Of a real run: a batch for each moment at which tasks arrive, a little before it comes.
-        While the run is paused that time stands still."""
+        """Of a real run: publish a batch for each moment at which tasks arrive, a little before it.
+        The clock of the arrivals stands still while the run is paused."""
         tick = self._bus.settings.tick.total_seconds()
         began = time.monotonic() - self._position.cursor.clock
         while self._remaining() > 0:
@@ -189,14 +189,14 @@ class Emitter:
                 return
 
     def _of_segment(self, count: int) -> int:
-        """So many tasks, but none of the next segment of a run in lockstep."""
+        """`count`, limited to the current segment of a run in lockstep."""
         if not self.record.in_segments:
             return count
         next_task = self._position.cursor.next_task
         return min(count, left_of_segment(next_task, self.record.spec))
 
     def _undivided(self, count: int) -> int:
-        """So many tasks, or some more: those of a workflow stay in one batch."""
+        """`count`, or some more, so that the tasks of a workflow stay in one batch."""
         workflow = self.record.spec.workload.dependencies.workflow
         if workflow is None:
             return count

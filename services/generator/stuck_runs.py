@@ -1,4 +1,4 @@
-"""Notes schedulers of running runs that have had no new results for a while though tasks wait.
+"""Reports schedulers of running runs that had no new results for a while though tasks wait.
 
 Nothing is lost by it, and nothing else says it: a worker, or the simulator, may be missing.
 """

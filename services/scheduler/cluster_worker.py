@@ -226,7 +226,7 @@ class ClusterWorker(Worker):
 
     async def _take_over(self, run: str, copy: ClusterCopy, spec: RunSpec) -> None:
         """Place a batch whose worker has died. If it cannot be read, this worker's own batch is
-        redelivered later, so that other runs go on meanwhile."""
+        redelivered later, so that other runs continue in the meantime."""
         batch = await self._read_batch(run, copy.next_batch)
         if batch is None:
             raise Unavailable(f"batch {copy.next_batch} of run {run} is not placed yet")

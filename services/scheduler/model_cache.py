@@ -29,7 +29,7 @@ from shared.messages.models import NO_MODEL, Model
 # Workers subscribe to new models; polling finds those published while the connection was down.
 POLL_SECONDS = 5.0
 # While a worker waits for a version, it polls more often; a batch whose version does not arrive is
-# redelivered later, so that other runs go on meanwhile.
+# redelivered later, so that other runs continue in the meantime.
 VERSION_POLL_SECONDS = 0.5
 VERSION_TIMEOUT_SECONDS = 20.0
 CACHED_RUNS = 16
