@@ -1,11 +1,11 @@
 """Workers of cluster policies: a run's batches are placed in order, each on the cluster as the
-batch before left it.
+previous batch left it.
 
-A worker keeps a copy of the cluster, which its own decisions move forward. Replicas take turns: who
-has placed a batch sends its copy to the others. Whoever has no copy (after a start, or when a
-replica died) takes the checkpoint that the simulator stored with the last results. If nobody places
-the next batch, a waiting worker reads it from the stream and places it itself. All of them come to
-the same decisions, so two that place the same batch do no harm.
+A worker keeps a copy of the cluster, which its own decisions move forward. Replicas take turns: the
+one that has placed a batch sends its copy to the others. A worker without a copy (after a start, or
+when a replica died) uses the checkpoint that the simulator stored with the last results. If no
+worker places the next batch, a waiting one reads it from the stream and places it. All replicas
+make the same decisions, so it does no harm if two of them place the same batch.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class ClusterWorker(Worker):
             await self._place_and_publish(batch, copy, spec, prepared, version)
 
     async def answer(self, batch: Batch) -> Batch:
-        """The executor knows what has really finished: no copy of ours is needed."""
+        """Decide tasks of a real run on the cluster that the executor has sent, not on our copy."""
         await self.load_policy(batch)
         spec = await self.spec_of(batch)
         prepared, version = await self._prepare(batch, spec)
@@ -158,7 +158,7 @@ class ClusterWorker(Worker):
             log.warning("unreadable state of a cluster", run=run, error=repr(error))
 
     async def _prepare(self, batch: Batch, spec: RunSpec) -> tuple[Any, int]:
-        """What the policy prepares, in a thread: replicas' messages are heard meanwhile."""
+        """What the policy prepares; in a thread, so that replicas' messages are still received."""
         policy = self._policy_of(batch.envelope.run)
         visible = visible_spec(spec, policy)
         model, version = await self._model_of(batch, spec)

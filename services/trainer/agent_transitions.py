@@ -20,14 +20,14 @@ from shared.domain.times import seconds
 
 # Transitions in simulated queues, for each task and action.
 PLACEMENTS_PER_TASK = 4
-# Queues of so many results times devices at most are computed: they need memory.
+# At most this many results times devices, since their queues are all in memory.
 MOST_QUEUES = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Transitions:
-    """Rows of equal number. The state is that of `features.agent_state`, behind it, if the agent
-    observes the cluster, the queue of each action in units of the scale."""
+    """Columns of equal length. The state is that of `features.agent_state`; if the agent observes
+    the cluster, the queue of each action follows, in units of the scale."""
 
     task_id: Integers  # -1: generated
     state: Matrix

@@ -1,11 +1,12 @@
 """The models that a learner begins a fork with.
 
-In lockstep that is the parent's version which decides the fork's first task. The bus keeps only the
-newest versions of a run, and of a finished one the first and the last. From the newest of them that
-is not too new, the versions up to that one are made again: from the same results, hence the same to
-the last bit. By wall clock it is the newest that knows no task of the fork.
+In lockstep, the fork needs the parent's version that decides the fork's first task. The bus keeps
+only the newest versions of a run, and of a finished run the first and the last. Starting at the
+newest of them that is not too new, the missing versions are made again from the same results, and
+so are the same to the last bit. By wall clock, the fork gets the newest version that was trained on
+no task of the fork.
 
-A learner that does not go on with the parent's models is pre-trained for the devices of the fork.
+A learner that does not continue with the parent's models is pre-trained for the fork's devices.
 """
 
 from __future__ import annotations

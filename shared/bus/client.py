@@ -309,11 +309,11 @@ class Bus:
         return sequence
 
     async def broadcast(self, subject: str, body: bytes) -> None:
-        """To whoever listens now; not stored."""
+        """Send it to the current subscribers; it is not stored."""
         await self._client.publish(subject, body)
 
     async def request(self, subject: str, body: bytes, timeout: float) -> Msg:
-        """The reply of one of those that answer there."""
+        """The reply of one of the subscribers."""
         return await self._client.request(subject, body, timeout=timeout)
 
     async def last_message(

@@ -1,4 +1,4 @@
-"""The shipped model of `predictive` as the worker uses it to decide and the trainer to go on."""
+"""The shipped model of `predictive`: workers decide with it, and the trainer continues from it."""
 
 from __future__ import annotations
 

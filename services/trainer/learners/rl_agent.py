@@ -17,8 +17,8 @@ time is turnaround, and the discount is above 0: a placement changes the queues 
 meets, which the target network and double Q then estimate.
 
 The first model is trained on generated tasks, every action of them with the reward of the physics.
-Where the tasks of the run turn out to be of another magnitude, its own newest tasks take their
-place: they set the normalisation and the scale of a new network, which is pre-trained on them.
+If the tasks of the run are of another magnitude, its own newest tasks are used instead: they set
+the normalisation and the scale of a new network, which is pre-trained on them.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ class Dqn:
         self.average_error = self._error(self.replay.transitions())
 
     def add_results(self, results: Results, new: int | None = None) -> float:
-        """Add results, of which earlier models have learned from all but the last `new` (None: all
-        are new); returns the training steps that are due for them."""
+        """Add results; earlier models have learned from all except the last `new` (None: all are
+        new). Returns the training steps that are due for them."""
         made = self.transitions.of_results(results, self.scale)
         self.replay.add(made)
         made = _last(made, results, new)
@@ -156,8 +156,8 @@ class Dqn:
         return surprised
 
     def _error(self, made: Transitions) -> float:
-        """The mean error of the predicted values, of their logarithms: otherwise a few huge tasks
-        would outweigh all others."""
+        """The mean error of the logarithms of the predicted values: without logarithms a few huge
+        tasks would outweigh all others."""
         with torch.no_grad():
             q = self.policy(torch.from_numpy(made.state)).numpy()
         predicted = q[np.arange(len(made)), made.action]

@@ -1,5 +1,5 @@
-"""Roll-outs: many streams of tasks at once on copies of the virtual cluster, to see what a
-placement costs the tasks behind it.
+"""Roll-outs: many streams of tasks at once on copies of the virtual cluster, to find what a
+placement costs later tasks.
 
 Tasks run whole, each device serves them first come, first served: for tasks of width 1 without
 parents this is what `virtual_cluster` computes. `queued` has a row for each stream and a column for
@@ -51,8 +51,8 @@ class Streams:
     def draw(
         cls, sample: Sample, length: int, count: int, spread: float, random: np.random.Generator
     ) -> Streams:
-        """Arrivals in their order from a random one on, tasks in any order: so bursts stay what
-        they are and every stream is another one. `spread`: relative deviation of the rate."""
+        """Arrivals in their order, starting at a random one, and tasks in random order: this keeps
+        bursts, and all streams differ. `spread`: relative deviation of the rate."""
         start = random.integers(0, len(sample), count)
         order = (start + np.arange(length)[:, None]) % len(sample)
         pace = np.maximum(1.0 + spread * random.standard_normal(count), 0.5)
