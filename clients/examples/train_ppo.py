@@ -42,10 +42,10 @@ def arguments() -> argparse.Namespace:
 
 
 def layer(inputs: int, outputs: int, gain: float = np.sqrt(2)) -> nn.Linear:
-    made = nn.Linear(inputs, outputs)
-    nn.init.orthogonal_(made.weight, gain)
-    nn.init.zeros_(made.bias)
-    return made
+    linear = nn.Linear(inputs, outputs)
+    nn.init.orthogonal_(linear.weight, gain)
+    nn.init.zeros_(linear.bias)
+    return linear
 
 
 def network(inputs: int, outputs: int, last_gain: float) -> nn.Sequential:

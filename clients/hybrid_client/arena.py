@@ -50,8 +50,8 @@ class Arena:
 
     def start(self, spec: dict[str, Any] | None = None, **fields: Any) -> Run:
         """A run of this spec; `fields` are fields of it: `start(tasks=1000, seed=7)`."""
-        made = self.gateway.post("/api/runs", {**(spec or {}), **fields})
-        return Run(self, made["run"])
+        record = self.gateway.post("/api/runs", {**(spec or {}), **fields})
+        return Run(self, record["run"])
 
     def run(self, run: str) -> Run:
         """A run by its id."""

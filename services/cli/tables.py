@@ -121,6 +121,6 @@ def table(
     left_out_first: Sequence[str] = (),
     box: Box | None = HEAVY_HEAD,
 ) -> FittedTable:
-    made = [each if isinstance(each, Heading) else Heading(each) for each in headings]
+    columns = [each if isinstance(each, Heading) else Heading(each) for each in headings]
     cells = [tuple(row) for row in rows]
-    return FittedTable(made, cells, title, caption, left_out_first, box)
+    return FittedTable(columns, cells, title, caption, left_out_first, box)

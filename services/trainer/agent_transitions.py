@@ -74,18 +74,20 @@ class TransitionsOfRun:
         placements = min(PLACEMENTS_PER_TASK * time.size, self.spec.learning.agent.replay // 2)
         gap = np.maximum(np.diff(tasks.arrival_time), 0.0)
         random = np.random.default_rng([self.spec.seed, len(tasks)])
-        made = simulated_placements(
+        simulated = simulated_placements(
             time.T, gap, self.actions, len(self.spec.platform), placements, random
         )
-        state, rows = agent_state(tasks), np.arange(len(made.task))
-        turnaround = made.queued[rows, made.action] + time[made.action, made.task]
-        used = energy[made.action, made.task]
+        state, rows = agent_state(tasks), np.arange(len(simulated.task))
+        turnaround = (
+            simulated.queued[rows, simulated.action] + time[simulated.action, simulated.task]
+        )
+        used = energy[simulated.action, simulated.task]
         return Transitions(
             task_id=np.full(len(rows), -1),
-            state=_with_queues(state[made.task], made.queued, scale),
-            action=made.action,
+            state=_with_queues(state[simulated.task], simulated.queued, scale),
+            action=simulated.action,
             reward=reward(turnaround, used, self.spec) / scale,
-            next_state=_with_queues(state[made.next_task], made.next_queued, scale),
+            next_state=_with_queues(state[simulated.next_task], simulated.next_queued, scale),
         )
 
     def of_results(self, results: Results, scale: float) -> Transitions:
@@ -98,14 +100,14 @@ class TransitionsOfRun:
             queued = self.actions.least(queues_before(results, ran_on, devices))
             time, state = results.turnaround, _with_queues(state[-len(results) :], queued, scale)
         share = results.share
-        made = Transitions(
+        transitions = Transitions(
             task_id=results.tasks.task_id,
             state=state,
             action=np.where(share > 0, self.actions.action_of(results.device), CPU),
             reward=reward(time, results.energy, self.spec) / scale,
             next_state=following(state),
         )
-        return made.rows((share == 0.0) | (share == 1.0))
+        return transitions.rows((share == 0.0) | (share == 1.0))
 
     def _time_and_energy(self, tasks: Tasks) -> list[tuple[Floats, Floats]]:
         """Expected ones, of each action."""

@@ -25,11 +25,11 @@ def die_with(parent: int) -> None:
 
 def limit_memory(memory_mb: float) -> None:
     """Allow this process that much more address space than it has now."""
-    whole = round(memory_mb * 1e6) + _address_space()
+    size = round(memory_mb * 1e6) + _address_space()
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     if hard != resource.RLIM_INFINITY:
-        whole = min(whole, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (whole, hard))
+        size = min(size, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (size, hard))
 
 
 def _address_space() -> int:

@@ -15,16 +15,16 @@ FIGURES = ("memory_mb", "bandwidth_mb_s", "speed", "watts", "idle_watts", "dolla
 
 def describe(platform: PlatformFile) -> dict[str, Any]:
     fields = platform.spec_fields()
-    made = RunSpec.parse(fields).platform
+    cluster = RunSpec.parse(fields).platform
     curves = platform.times
     return {
         "name": platform.name,
         "description": platform.description,
         "sources": list(platform.sources),
         "assumed": list(platform.assumed),
-        "types": [_type(platform, device_type) for device_type in made.types],
-        "devices": len(made),
-        "nodes": len(made.node_names),
+        "types": [_type(platform, device_type) for device_type in cluster.types],
+        "devices": len(cluster),
+        "nodes": len(cluster.node_names),
         "measured": {
             "kinds": len({curve.kind for curve in curves}),
             "curves": len(curves),

@@ -95,9 +95,9 @@ class TaskTimes:
         unfinished = waiting = 0
         for first, last in blocks:
             rows = slice(*np.searchsorted(self.task_id, (first, last)))
-            here = (self.arrival[rows] <= time + ROUNDING) & (self.finish[rows] > time)
-            unfinished += int(here.sum())
-            waiting += int((here & (self.started[rows] > time)).sum())
+            active = (self.arrival[rows] <= time + ROUNDING) & (self.finish[rows] > time)
+            unfinished += int(active.sum())
+            waiting += int((active & (self.started[rows] > time)).sum())
         return unfinished, waiting
 
 
@@ -121,14 +121,14 @@ def _track(store: Store, key: dict[str, Any], newest: dict[str, Any], time: Floa
     standings = _standings(store, key, np.unique(grid))
     if newest["batch"] - first > BATCHES_OF_STRETCH:
         standings = _standings(store, key, standings.between(time))
-    whole = standings.candidates(time)
-    blocks = [[each] for each in whole]
-    exact = _length(merged(whole)) <= MOST_TASKS
+    candidates = standings.candidates(time)
+    blocks = [[each] for each in candidates]
+    exact = _length(merged(candidates)) <= MOST_TASKS
     if not exact:
-        blocks = [sampled(each) for each in whole]
+        blocks = [sampled(each) for each in candidates]
     times = _task_times(store, key, merged(block for each in blocks for block in each))
     unfinished, waiting = [], []
-    for moment, tasks, chosen in zip(time.tolist(), whole, blocks, strict=True):
+    for moment, tasks, chosen in zip(time.tolist(), candidates, blocks, strict=True):
         scale = _length([tasks]) / max(_length(chosen), 1)
         counts = times.count(moment, chosen)
         unfinished.append(counts[0] * scale)

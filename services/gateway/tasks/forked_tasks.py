@@ -81,5 +81,5 @@ class ForkedTasks:
 def _whole_moments(rows: pa.Table, last: bool) -> pa.Table:
     """Without the tasks that arrive last: more may arrive with them, to be decided together."""
     arrival = rows.column("arrival_time").to_numpy()
-    whole = int(np.searchsorted(arrival, arrival[-1]))
-    return rows if last or whole == 0 else rows.slice(0, whole)
+    count = int(np.searchsorted(arrival, arrival[-1]))
+    return rows if last or count == 0 else rows.slice(0, count)

@@ -71,9 +71,9 @@ class Imported:
                 curve.model_dump(mode="json", exclude_defaults=True) for curve in self.curves
             ]
         text = "".join(_lines(content))
-        made = parse(text, str(path), path.parent)
+        platform = parse(text, str(path), path.parent)
         replace_text(path, text)
-        return made
+        return platform
 
 
 def _lines(content: dict[str, Any]) -> Iterator[str]:

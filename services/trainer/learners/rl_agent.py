@@ -117,22 +117,24 @@ class Dqn:
     def add_results(self, results: Results, new: int | None = None) -> float:
         """Add results; earlier models have learned from all except the last `new` (None: all are
         new). Returns the training steps that are due for them."""
-        made = self.transitions.of_results(results, self.scale)
-        self.replay.add(made)
-        made = _last(made, results, new)
-        if not len(made):
+        transitions = self.transitions.of_results(results, self.scale)
+        self.replay.add(transitions)
+        transitions = _last(transitions, results, new)
+        if not len(transitions):
             return 0.0
         rule = self.spec.learning.agent
-        surprised = self._update_error(self._error(made), len(made))
-        self.recent = min(self.recent + len(made), rule.newest)
-        return len(made) * (rule.steps_per_result + (rule.surprise_steps if surprised else 0.0))
+        surprised = self._update_error(self._error(transitions), len(transitions))
+        self.recent = min(self.recent + len(transitions), rule.newest)
+        return len(transitions) * (
+            rule.steps_per_result + (rule.surprise_steps if surprised else 0.0)
+        )
 
     def is_surprised(self, results: Results, new: int) -> bool:
         """Whether the rewards are far from the predicted ones: the workload has changed, so it is
         time to explore more and to train more, on the results since then."""
         results = results.last(new + HISTORY)
-        made = _last(self.transitions.of_results(results, self.scale), results, new)
-        return bool(len(made)) and self._is_large(self._error(made))
+        transitions = _last(self.transitions.of_results(results, self.scale), results, new)
+        return bool(len(transitions)) and self._is_large(self._error(transitions))
 
     def _is_large(self, error: float) -> bool:
         if self.average_error is None:
@@ -155,16 +157,16 @@ class Dqn:
             self.exploration *= 0.5 ** (results / rule.calm_down)
         return surprised
 
-    def _error(self, made: Transitions) -> float:
+    def _error(self, transitions: Transitions) -> float:
         """The mean error of the logarithms of the predicted values: without logarithms a few huge
         tasks would outweigh all others."""
         with torch.no_grad():
-            q = self.policy(torch.from_numpy(made.state)).numpy()
-        predicted = q[np.arange(len(made)), made.action]
-        target_value = made.reward.astype(np.float64)
+            q = self.policy(torch.from_numpy(transitions.state)).numpy()
+        predicted = q[np.arange(len(transitions)), transitions.action]
+        target_value = transitions.reward.astype(np.float64)
         if self.target is not None:
             target_value += (
-                self.discount * self._value_of(torch.from_numpy(made.next_state)).numpy()
+                self.discount * self._value_of(torch.from_numpy(transitions.next_state)).numpy()
             )
         error = np.log1p(np.maximum(-predicted, 0.0)) - np.log1p(np.maximum(-target_value, 0.0))
         return float(np.abs(error).mean())
@@ -327,9 +329,9 @@ class AgentLearner(Learner):
         return Update(dqn.weights(), reason, metrics, len(dqn.replay), oldest)
 
 
-def _last(made: Transitions, results: Results, new: int | None) -> Transitions:
+def _last(transitions: Transitions, results: Results, new: int | None) -> Transitions:
     """Those of the last `new` results."""
     if new is None:
-        return made
+        return transitions
     first = results.tasks.task_id[-new:][:1]
-    return made.rows(made.task_id >= first)
+    return transitions.rows(transitions.task_id >= first)

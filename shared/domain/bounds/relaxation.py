@@ -134,8 +134,8 @@ def _pieces(work: Work) -> tuple[Floats, Floats]:
             np.hstack((work.cap, np.zeros_like(rest))),
             np.hstack((work.beyond, rest)),
         )
-    whole = np.ones(len(work), np.bool_)
-    whole[work.limited] = False
+    unlimited = np.ones(len(work), np.bool_)
+    unlimited[work.limited] = False
     a, b = work.seconds[work.limited].T
     more_a, more_b = work.beyond.T
     # From this share on the first type takes longer, and from that on the second type is cheap.
@@ -148,8 +148,8 @@ def _pieces(work: Work) -> tuple[Floats, Floats]:
     some = lengths > 0
     lengths = lengths[some]
     return (
-        np.concatenate((work.seconds[whole, 0], first[some] * lengths)),
-        np.concatenate((work.seconds[whole, 1], second[some] * lengths)),
+        np.concatenate((work.seconds[unlimited, 0], first[some] * lengths)),
+        np.concatenate((work.seconds[unlimited, 1], second[some] * lengths)),
     )
 
 
