@@ -1,4 +1,4 @@
-"""What an importer gives: a platform, and an account of what it took and left out."""
+"""The result of an importer: a platform, and a list of what it took and left out."""
 
 from __future__ import annotations
 

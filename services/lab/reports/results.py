@@ -53,7 +53,7 @@ class SchedulerResult:
 
     @property
     def failures(self) -> str:
-        """Beside a scheduler's name or figure, wherever schedulers are ranked."""
+        """The number of failed tasks, shown beside a ranked scheduler's name or figure."""
         return f" ({self.failed:,} failed)" if self.failed else ""
 
 

@@ -98,7 +98,7 @@ class RecordedTimes:
         return most
 
     def _absent(self, device: str) -> DeviceType:
-        """The one of the short form, in place of a device that the platform has none of."""
+        """The device type of the short form, for a kind of device that the platform lacks."""
         if self._spec.platform.measured is not None:
             raise TraceError(
                 f"the times were recorded on a {device.upper()}, and the platform's table has none "

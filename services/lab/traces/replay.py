@@ -91,7 +91,7 @@ def run_spec(data: dict[str, Any], path: Path, mark: str) -> dict[str, Any]:
 
 
 def complete_spec(data: dict[str, Any], trace: Trace, pretrain: Tasks | None) -> dict[str, Any]:
-    """The spec of the run with what the trace says: how far back parents are, and what learners
+    """The spec of the run, completed from the trace: how far back parents are, and what learners
     are pre-trained on."""
     if not trace.has_times:
         raise ReplayError(

@@ -70,7 +70,7 @@ class Linker(Protocol):
 
 
 class LinkCollector:
-    """The first pass: takes the names down and knows no parents yet."""
+    """The first pass: collects the names, and returns no parents yet."""
 
     def __init__(self) -> None:
         # Of each block of lines: names, and tasks (NO_TASK: skipped).
@@ -156,7 +156,7 @@ class _Edges:
         )
 
     def between_tasks(self) -> tuple[Integers, Integers]:
-        """Children and parents, sorted: a parent that was skipped gives way to its own."""
+        """Children and parents, sorted: a skipped parent is replaced by its own parents."""
         every = self.take(np.argsort(self.child_line, kind="stable"))
         edges = every.take(every.child != NO_TASK)
         child, line, parent = edges.child, edges.line, edges.parent
