@@ -16,8 +16,8 @@ def cuda_version() -> str | None:
     spec = find_spec("torch")
     if spec is None or spec.origin is None:
         return None
-    found = CUDA.search(Path(spec.origin).with_name("version.py").read_text())
-    return found[1] if found else None
+    match = CUDA.search(Path(spec.origin).with_name("version.py").read_text())
+    return match[1] if match else None
 
 
 def has_gpu(devices: Path = Path("/dev")) -> bool:

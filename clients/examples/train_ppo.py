@@ -42,10 +42,10 @@ def arguments() -> argparse.Namespace:
 
 
 def layer(inputs: int, outputs: int, gain: float = np.sqrt(2)) -> nn.Linear:
-    made = nn.Linear(inputs, outputs)
-    nn.init.orthogonal_(made.weight, gain)
-    nn.init.zeros_(made.bias)
-    return made
+    linear = nn.Linear(inputs, outputs)
+    nn.init.orthogonal_(linear.weight, gain)
+    nn.init.zeros_(linear.bias)
+    return linear
 
 
 def network(inputs: int, outputs: int, last_gain: float) -> nn.Sequential:
@@ -55,14 +55,14 @@ def network(inputs: int, outputs: int, last_gain: float) -> nn.Sequential:
 
 
 def main() -> None:
-    given = arguments()
+    args = arguments()
     torch.set_num_threads(1)
-    torch.manual_seed(given.seed)
-    envs = hybrid_gym.SchedulingVectorEnv(given.envs, given.spec, tasks=256)
+    torch.manual_seed(args.seed)
+    envs = hybrid_gym.SchedulingVectorEnv(args.envs, args.spec, tasks=256)
     inputs, devices = envs.single_observation_space.shape[0], int(envs.single_action_space.n)
     actor, critic = network(inputs, devices, 0.01), network(inputs, 1, 1.0)
     parameters = [*actor.parameters(), *critic.parameters()]
-    optimiser = torch.optim.Adam(parameters, lr=given.learning_rate, eps=1e-5)
+    optimiser = torch.optim.Adam(parameters, lr=args.learning_rate, eps=1e-5)
 
     def choose(rows: Any) -> Any:
         with torch.no_grad():
@@ -71,24 +71,24 @@ def main() -> None:
     curve: list[tuple[int, float]] = []
 
     def measure(decisions: int) -> None:
-        found = mean_turnaround(choose, given.spec, tasks=given.tasks)
-        curve.append((decisions, found))
-        print(f"{decisions:>9,} decisions: mean turnaround {found:.3f} s", flush=True)
+        turnaround = mean_turnaround(choose, args.spec, tasks=args.tasks)
+        curve.append((decisions, turnaround))
+        print(f"{decisions:>9,} decisions: mean turnaround {turnaround:.3f} s", flush=True)
 
-    rule = mean_turnaround(earliest_finish, given.spec, tasks=given.tasks)
+    rule = mean_turnaround(earliest_finish, args.spec, tasks=args.tasks)
     print(f"earliest finish: mean turnaround {rule:.3f} s")
     measure(0)
 
-    shape = (given.steps, given.envs)
+    shape = (args.steps, args.envs)
     observations = torch.zeros(*shape, inputs)
     actions, ended = torch.zeros(shape, dtype=torch.int64), torch.zeros(shape)
     log_probabilities, rewards, values = torch.zeros(shape), torch.zeros(shape), torch.zeros(shape)
-    current = torch.as_tensor(envs.reset(seed=given.seed)[0])
+    current = torch.as_tensor(envs.reset(seed=args.seed)[0])
     scale = 1.0
-    rounds = max(given.decisions // (given.steps * given.envs), 1)
+    rounds = max(args.decisions // (args.steps * args.envs), 1)
     for number in range(1, rounds + 1):
         # Decide a stretch of tasks in every environment.
-        for step in range(given.steps):
+        for step in range(args.steps):
             observations[step] = current
             with torch.no_grad():
                 distribution = Categorical(logits=actor(current))
@@ -96,43 +96,43 @@ def main() -> None:
                 values[step] = critic(current).squeeze(1)
                 log_probabilities[step] = distribution.log_prob(action)
             actions[step] = action
-            found, reward, _, truncated, info = envs.step(action.numpy())
+            next_rows, reward, _, truncated, info = envs.step(action.numpy())
             rewards[step] = torch.as_tensor(reward, dtype=torch.float32)
             if truncated.all():  # the stream goes on behind the episode: its value is estimated
                 with torch.no_grad():
                     last = critic(torch.as_tensor(info["final_obs"])).squeeze(1)
-                rewards[step] += given.gamma * last * scale
+                rewards[step] += args.gamma * last * scale
             ended[step] = torch.as_tensor(truncated, dtype=torch.float32)
-            current = torch.as_tensor(found)
+            current = torch.as_tensor(next_rows)
 
         # Rewards in units of their deviation; then advantages, from the last task to the first.
         scale = 0.9 * scale + 0.1 * float(rewards.std()) if number > 1 else float(rewards.std())
         scaled = rewards / max(scale, 1e-6)
-        advantages, following = torch.zeros(shape), torch.zeros(given.envs)
+        advantages, following = torch.zeros(shape), torch.zeros(args.envs)
         with torch.no_grad():
             next_value = critic(current).squeeze(1)
-        for step in reversed(range(given.steps)):
+        for step in reversed(range(args.steps)):
             goes_on = 1.0 - ended[step]
-            delta = scaled[step] + given.gamma * next_value * goes_on - values[step]
-            following = delta + given.gamma * given.gae_lambda * goes_on * following
+            delta = scaled[step] + args.gamma * next_value * goes_on - values[step]
+            following = delta + args.gamma * args.gae_lambda * goes_on * following
             advantages[step], next_value = following, values[step]
         returns = advantages + values
 
         # Improve the policy on what was seen.
-        update(given, optimiser, parameters, actor, critic, *(
-            column.reshape(given.steps * given.envs, *column.shape[2:])
+        update(args, optimiser, parameters, actor, critic, *(
+            column.reshape(args.steps * args.envs, *column.shape[2:])
             for column in (observations, actions, log_probabilities, advantages, returns)
         ))  # fmt: skip
-        if number % given.measure_every == 0 or number == rounds:
-            measure(number * given.steps * given.envs)
+        if number % args.measure_every == 0 or number == rounds:
+            measure(number * args.steps * args.envs)
 
-    write_curve(curve, given.out.with_suffix(".csv"))
-    export(actor, inputs, envs.time_scale, given.out)
-    print(f"wrote {given.out}; put it into the arena with: hybrid up --add {given.out}")
+    write_curve(curve, args.out.with_suffix(".csv"))
+    export(actor, inputs, envs.time_scale, args.out)
+    print(f"wrote {args.out}; put it into the arena with: hybrid up --add {args.out}")
 
 
 def update(
-    given: argparse.Namespace,
+    args: argparse.Namespace,
     optimiser: torch.optim.Optimizer,
     parameters: list[nn.Parameter],
     actor: nn.Module,
@@ -144,17 +144,17 @@ def update(
     returns: Tensor,
 ) -> None:
     advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-    for _ in range(given.epochs):
-        for rows in torch.randperm(len(actions)).chunk(given.minibatches):
+    for _ in range(args.epochs):
+        for rows in torch.randperm(len(actions)).chunk(args.minibatches):
             distribution = Categorical(logits=actor(observations[rows]))
             ratio = (distribution.log_prob(actions[rows]) - old_log_probabilities[rows]).exp()
-            clipped = ratio.clamp(1 - given.clip, 1 + given.clip)
+            clipped = ratio.clamp(1 - args.clip, 1 + args.clip)
             gain = torch.min(ratio * advantages[rows], clipped * advantages[rows]).mean()
             error = (critic(observations[rows]).squeeze(1) - returns[rows]).square().mean()
-            loss = given.value_weight * error - gain - given.entropy * distribution.entropy().mean()
+            loss = args.value_weight * error - gain - args.entropy * distribution.entropy().mean()
             optimiser.zero_grad()
             loss.backward()
-            nn.utils.clip_grad_norm_(parameters, given.gradient_norm)
+            nn.utils.clip_grad_norm_(parameters, args.gradient_norm)
             optimiser.step()
 
 

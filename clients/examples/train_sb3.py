@@ -42,10 +42,10 @@ class VectorEnv(VecEnv):
         self._actions = actions
 
     def step_wait(self) -> Any:
-        observations, rewards, _, ended, found = self.envs.step(self._actions)
+        observations, rewards, _, ended, details = self.envs.step(self._actions)
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         if ended.all():
-            for info, last in zip(infos, found["final_obs"], strict=True):
+            for info, last in zip(infos, details["final_obs"], strict=True):
                 info |= {"terminal_observation": last, "TimeLimit.truncated": True}
         return observations, rewards.astype(np.float32), ended, infos
 
@@ -95,13 +95,13 @@ class Curve(BaseCallback):
         return True
 
     def measure(self) -> None:
-        found = mean_turnaround(
+        turnaround = mean_turnaround(
             lambda rows: self.model.predict(rows, deterministic=True)[0],
             self._spec,
             tasks=self._tasks,
         )
-        self.points.append((self.num_timesteps, found))
-        print(f"{self.num_timesteps:>9,} decisions: mean turnaround {found:.3f} s", flush=True)
+        self.points.append((self.num_timesteps, turnaround))
+        print(f"{self.num_timesteps:>9,} decisions: mean turnaround {turnaround:.3f} s", flush=True)
 
 
 def main() -> None:
@@ -113,29 +113,29 @@ def main() -> None:
     parser.add_argument("--measure-every", type=int, default=10, help="rounds of training")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("trained_sb3.onnx"))
-    given = parser.parse_args()
+    args = parser.parse_args()
     torch.set_num_threads(1)
-    envs = hybrid_gym.SchedulingVectorEnv(given.envs, given.spec, tasks=256)
+    envs = hybrid_gym.SchedulingVectorEnv(args.envs, args.spec, tasks=256)
     agent = PPO(
         "MlpPolicy",
         VectorEnv(envs),
         n_steps=64,
-        batch_size=min(1024, 64 * given.envs),
+        batch_size=min(1024, 64 * args.envs),
         n_epochs=4,
         gamma=0.95,
         learning_rate=1e-3,
         policy_kwargs={"net_arch": [64, 64]},
-        seed=given.seed,
+        seed=args.seed,
         device="cpu",
     )
-    rule = mean_turnaround(earliest_finish, given.spec, tasks=given.tasks)
+    rule = mean_turnaround(earliest_finish, args.spec, tasks=args.tasks)
     print(f"earliest finish: mean turnaround {rule:.3f} s")
-    curve = Curve(given.spec, given.measure_every, given.tasks)
-    agent.learn(given.decisions, callback=curve)
+    curve = Curve(args.spec, args.measure_every, args.tasks)
+    agent.learn(args.decisions, callback=curve)
     curve.measure()
-    write_curve(curve.points, given.out.with_suffix(".csv"))
-    export(Scores(agent), envs.single_observation_space.shape[0], envs.time_scale, given.out)
-    print(f"wrote {given.out}; put it into the arena with: hybrid up --add {given.out}")
+    write_curve(curve.points, args.out.with_suffix(".csv"))
+    export(Scores(agent), envs.single_observation_space.shape[0], envs.time_scale, args.out)
+    print(f"wrote {args.out}; put it into the arena with: hybrid up --add {args.out}")
 
 
 if __name__ == "__main__":

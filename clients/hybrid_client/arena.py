@@ -17,7 +17,7 @@ from shared.runtime.gateway_client import GatewayClient, retry_while_unavailable
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 POLL_SECONDS = 0.2
-# What a race is about, before the other columns.
+# The first columns of a race.
 FIRST_COLUMNS = ["results", "avg_turnaround", "avg_wait", "avg_time", "avg_energy", "avg_cost"]
 
 
@@ -50,8 +50,8 @@ class Arena:
 
     def start(self, spec: dict[str, Any] | None = None, **fields: Any) -> Run:
         """A run of this spec; `fields` are fields of it: `start(tasks=1000, seed=7)`."""
-        made = self.gateway.post("/api/runs", {**(spec or {}), **fields})
-        return Run(self, made["run"])
+        record = self.gateway.post("/api/runs", {**(spec or {}), **fields})
+        return Run(self, record["run"])
 
     def run(self, run: str) -> Run:
         """A run by its id."""
@@ -91,8 +91,8 @@ class Run:
 
     def detail(self) -> dict[str, Any]:
         """All that the gateway says of the run: its spec, standings, bound and load."""
-        found: dict[str, Any] = self._gateway.get(f"/api/runs/{self.id}")
-        return found
+        record: dict[str, Any] = self._gateway.get(f"/api/runs/{self.id}")
+        return record
 
     @property
     def state(self) -> str:

@@ -8,8 +8,8 @@ from shared.domain.learning.agent_observation import TIME_SCALE_KEY
 
 
 def store_time_scale(path: Path, time_scale: float) -> None:
-    """Write the environment's `time_scale` into the file: the network has seen times in this unit,
-    and has to see them so in runs of any other workload."""
+    """Write the environment's `time_scale` into the file: the network was trained with times in
+    this unit, and needs the same unit in runs of any other workload."""
     import onnx
 
     model = onnx.load(path)

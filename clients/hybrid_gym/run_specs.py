@@ -14,7 +14,7 @@ from shared.errors import SpecError
 
 # Tasks of an episode, unless it says otherwise.
 EPISODE_TASKS = 1000
-# Seeds of episodes that nobody gave one for are below this.
+# Seeds that are drawn for episodes are below this.
 SEEDS = 2**31
 
 AnySpec = RunSpec | dict[str, Any] | str | Path | None

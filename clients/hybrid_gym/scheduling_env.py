@@ -1,7 +1,7 @@
 """One run of the arena as a Gymnasium environment: a step places one task on a device.
 
-The environment is what a worker and the simulator are to a policy: a `ClusterView` to decide by,
-and `price` and `virtual_cluster` for what becomes of it.
+The environment takes the place of worker and simulator: a `ClusterView` shows the cluster to the
+policy, and `price` and `virtual_cluster` compute the result of its decision.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class SchedulingEnv(gymnasium.Env[Numbers, np.int64]):
         return self._observe(), reward, False, truncated, result
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """The devices that can run the current task; what is given to another one runs elsewhere,
-        or fails."""
+        """The devices that can run the current task; placed on another one, it runs elsewhere or
+        fails."""
         return np.isfinite(self._view.seconds())
 
     def _observe(self) -> Numbers:
@@ -98,11 +98,11 @@ class SchedulingEnv(gymnasium.Env[Numbers, np.int64]):
             self._simulated, decided, accelerator, cpu, priced, split, spec.platform
         )
         turnaround = schedule.finish - one.arrival_time
-        found = {
+        columns = {
             "turnaround": turnaround,
             "time": priced.time,
             "energy": priced.energy,
             "cost": priced.cost,
             "penalty": penalty(turnaround, priced.energy, priced.cost, spec),
         }
-        return {name: float(column[0]) for name, column in found.items()}
+        return {name: float(column[0]) for name, column in columns.items()}

@@ -15,7 +15,7 @@ from shared.domain.learning.agent_observation import AgentObserver, Numbers
 from shared.domain.learning.parallel_clusters import ParallelClusters, ParallelRuns
 from shared.domain.tasks import Floats, Integers
 
-# Different runs among the environments, at the most: those of one run differ by what is decided.
+# The most different runs among the environments; environments of one run get the same tasks.
 MOST_RUNS = 64
 
 Flags = NDArray[np.bool_]

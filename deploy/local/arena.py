@@ -55,13 +55,13 @@ class Ports:
         return cls(gateway, nats, clickhouse, tuple(range(nats + 1, nats + nodes)), tuple(routes))
 
     @classmethod
-    def free(cls, nodes: int = 1, **given: int) -> Ports:
+    def free(cls, nodes: int = 1, **fixed: int) -> Ports:
         """The ports that are given, and free ones for the rest."""
         candidates = random.sample(FREE_PORT_RANGE, 100)
-        taken = given.values()
+        taken = fixed.values()
         free = (port for port in candidates if port not in taken and _listen_problem(port) is None)
-        names = (name for name in _OPTIONS if name not in given)
-        chosen = cls.of(**given, **{name: next(free) for name in names})
+        names = (name for name in _OPTIONS if name not in fixed)
+        chosen = cls.of(**fixed, **{name: next(free) for name in names})
         if nodes == 1:
             return chosen
         more = tuple(next(free) for _ in range(nodes - 1))

@@ -94,7 +94,7 @@ def reply(control: socket.socket, message: dict[str, Any]) -> None:
 
 
 def become(request: dict[str, Any]) -> NoReturn:
-    """The service that is asked for, in a child."""
+    """Run the requested service, in a child."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)

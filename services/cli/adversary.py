@@ -24,7 +24,7 @@ from services.cli.platforms.option import merge_platform
 from services.cli.runs.completion import wait_for
 from services.cli.tables import right, table
 from services.lab.adversary.report import write_report
-from services.lab.adversary.search import MEASURES, Found, Pair, Search
+from services.lab.adversary.search import MEASURES, Pair, Search, SearchResult
 from services.lab.adversary.space import Space
 from shared.domain.schedulers import BUILT_IN
 from shared.domain.spec import RunSpec, read_mapping
@@ -34,8 +34,8 @@ from shared.runtime.settings import Settings
 
 
 def adversary(
-    victim: Annotated[str | None, Option(help="Who is to lose; none: everybody in turn.")] = None,
-    rival: Annotated[str | None, Option(help="To whom; none: everybody in turn.")] = None,
+    victim: Annotated[str | None, Option(help="The scheduler that is to lose; none: each.")] = None,
+    rival: Annotated[str | None, Option(help="The scheduler to lose to; none: each.")] = None,
     minutes: Annotated[float, Option(min=0.01, help="How long to search.")] = 5,
     measure: Annotated[str, Option(help=f"{', '.join(MEASURES)}.")] = "turnaround",
     bounds: Annotated[
@@ -44,7 +44,8 @@ def adversary(
     platform: Platform = None,
     seed: Annotated[int, Option(min=0, help="Of the search.")] = 1,
     replay: Annotated[
-        Path | None, Option(help="Instead: run a stored instance in an arena, compare all bits.")
+        Path | None,
+        Option(help="Instead of a search: run a stored instance in an arena, compare every bit."),
     ] = None,
     out_dir: Annotated[
         Path | None, Option("--out", help="Folder of the report.", show_default="experiments/...")
@@ -73,11 +74,11 @@ def adversary(
     space = Space(read_mapping(bounds) if bounds else None, fixed)
     pairs = _pairs(victim, rival)
     names = tuple(name for name in BUILT_IN if any(name in pair for pair in pairs))
-    found = _search(space, names, pairs, measure, seed, minutes, json)
+    result = _search(space, names, pairs, measure, seed, minutes, json)
     folder = out_dir or EXPERIMENTS_DIR / f"adversary-{datetime.now():%m%d-%H%M%S}"
     command = shlex.join(["hybrid", *sys.argv[1:]])
-    files = write_report(found, space, names, measure, folder, command)
-    _print(found, pairs, files, json)
+    files = write_report(result, space, names, measure, folder, command)
+    _print(result, pairs, files, json)
 
 
 def _pairs(victim: str | None, rival: str | None) -> list[Pair]:
@@ -97,7 +98,7 @@ def _search(
     seed: int,
     minutes: float,
     quiet: bool,
-) -> Found:
+) -> SearchResult:
     with progress("{task.description}", BarColumn(), quiet=quiet) as bars:
         bar = bars.add_task("adversary", total=1.0)
 
@@ -107,13 +108,13 @@ def _search(
         return Search(space, names, run_offline, measure, seed, report).run(pairs, 60 * minutes)
 
 
-def _print(found: Found, pairs: list[Pair], files: list[Path], json: bool) -> None:
-    worst = sorted((p for p in pairs if p in found.best), key=lambda p: -(found.ratio(p) or 0.0))
+def _print(result: SearchResult, pairs: list[Pair], files: list[Path], json: bool) -> None:
+    worst = sorted((p for p in pairs if p in result.best), key=lambda p: -(result.ratio(p) or 0.0))
     if json:
-        ratios = [{"victim": p[0], "rival": p[1], "ratio": found.ratio(p)} for p in worst]
+        ratios = [{"victim": p[0], "rival": p[1], "ratio": result.ratio(p)} for p in worst]
         print_json({"pairs": ratios, "files": [str(file) for file in files]})
         return
-    rows = ((*pair, f"{found.ratio(pair):.3g}") for pair in worst[:15])
+    rows = ((*pair, f"{result.ratio(pair):.3g}") for pair in worst[:15])
     out.print(table(("victim", "rival", *right("ratio")), rows))
     for file in files:
         if file.suffix in (".html", ".pdf"):

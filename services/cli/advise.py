@@ -45,9 +45,9 @@ def advise(
     trace: Annotated[Path | None, Option(help="The jobs: a trace of any known format.")] = None,
     preset: Preset = None,
     objective: Annotated[
-        str, Option(help="What is to be small: weights such as turnaround=1,cost=0.2.")
+        str, Option(help="What to minimise, as weights: turnaround=1,cost=0.2.")
     ] = "turnaround=1",
-    budget: Annotated[float, Option(min=0.1, help="Minutes that it may take.")] = 10,
+    budget: Annotated[float, Option(min=0.1, help="How many minutes it may take.")] = 10,
     load: Annotated[
         float | None, Option(min=0.01, max=10, help="Offered load; none: that of the jobs.")
     ] = None,
@@ -70,8 +70,8 @@ def advise(
 ) -> None:
     """Say which scheduler to use for these machines and jobs, by how much, and why.
 
-    Runs seeds until the schedulers can be told apart or the budget of time ends; Ctrl-C ends it
-    earlier, with the answer so far. Writes one page as HTML, PDF and JSON.
+    Starts runs, one per seed, until the answer is decided or the time budget is used up; Ctrl-C
+    ends it with the answer so far. Writes one page as HTML, PDF and JSON.
 
     Examples: `hybrid advise --platform mine.yaml --trace jobs.csv`,
     `hybrid advise --preset hpc --load 0.8 --objective turnaround=1,cost=0.2 --budget 5`
@@ -118,8 +118,8 @@ def advise(
 Measure = Callable[[GatewayClient, Store, Callable[[Progress], None], threading.Event], Measured]
 
 
-def _names(given: str | None) -> tuple[str, ...]:
-    return tuple(name.strip() for name in (given or "").split(",") if name.strip())
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
 def _stopping() -> threading.Event:

@@ -21,7 +21,7 @@ def profile_real(
     output: Path, devices: Path | None, seconds: float, *, quick: bool, json: bool
 ) -> None:
     if output.suffix not in (".yaml", ".yml"):
-        fail(f"--out {output}: with --real a platform file is written, which ends in .yaml")
+        fail(f"--out {output}: --real writes a platform file, so its name must end in .yaml")
     kinds = devices_of_this_machine() if devices is None else devices_of(load(devices))
     effort = Effort(seconds, sizes=3, longest_s=0.1) if quick else Effort(seconds)
     columns = "{task.description}", BarColumn(), TimeElapsedColumn()
@@ -35,15 +35,15 @@ def profile_real(
             )
         )
     imported = measured_platform(kinds, samples, effort, output.stem)
-    made = imported.write(output)
+    platform = imported.write(output)
     if json:
-        print_json(made.model_dump(mode="json", exclude_unset=True))
+        print_json(platform.model_dump(mode="json", exclude_unset=True))
     else:
         headings = ["kind", "device", *right("size", "mean ms", "spread", "measurements")]
-        out.print(table(headings, _rows(made), title=escape(made.description)))
-    for line in made.sources:
+        out.print(table(headings, _rows(platform), title=escape(platform.description)))
+    for line in platform.sources:
         err.print(escape(line), soft_wrap=True)
-    for warning in warnings(made.times):
+    for warning in warnings(platform.times):
         err.print(f"[yellow]warning:[/] {escape(warning)}", soft_wrap=True)
     err.print(f"wrote {escape(str(output))}", soft_wrap=True)
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 def capacity(
     vary: Annotated[str, Option(metavar="PATH=FIRST..LAST", help="The field of the spec to vary.")],
     target: Annotated[
-        str, Option(metavar="FIGURE<=NUMBER", help="What has to be reached, p95_turnaround<=2.")
+        str, Option(metavar="FIGURE<=NUMBER", help="The figure to reach: p95_turnaround<=2.")
     ],
-    scheduler: Annotated[str, Option(help="Whose figures count.")] = "eft",
+    scheduler: Annotated[str, Option(help="The scheduler whose figures count.")] = "eft",
     spec: SpecFile = None,
     tasks: Annotated[int | None, Option(help="How many tasks a run has.")] = None,
     seed: Seed = None,
@@ -40,11 +40,11 @@ def capacity(
     """Find how much of something a target needs, such as GPUs.
 
     Bisection: about log2 of the values are tried, each with a run of the arena. It assumes that
-    more never hurts, checks that at the neighbours of the answer, and says so if it does not hold.
+    more is never worse, checks this at the neighbours of the answer, and reports contradictions.
     Figures: mean_turnaround, p50_turnaround, p95_turnaround, p99_turnaround, mean_wait, mean_time,
     mean_energy, mean_cost, makespan, failed.
 
-    After Ctrl-C the same command goes on with the runs that are there.
+    After Ctrl-C the same command continues with the runs that exist already.
 
     Examples: `hybrid capacity --vary "cluster.gpus=1..64" --target "p95_turnaround<=2" --tasks
     5000`,
@@ -57,9 +57,9 @@ def capacity(
     from services.lab.capacity.capacity import CapacitySearch
     from services.lab.capacity.question import Target, Variation
 
-    wanted, variation = Target.parse(target), Variation.parse(vary)
+    goal, variation = Target.parse(target), Variation.parse(vary)
     if run is not None and (spec or tasks or preset or platform or seed is not None):
-        fail("--run has a spec: leave --spec, --tasks, --seed, --preset and --platform out")
+        fail("--run has a spec already: leave out --spec, --tasks, --seed, --preset and --platform")
     if run is None and at:
         fail("--at needs --run: the run that is varied from that task on")
     with connect(url, data_dir) as gateway:
@@ -67,18 +67,18 @@ def capacity(
         if origin is None:
             origin = _origin_of_spec(spec, tasks, seed, preset, platform)
         shown = (lambda trial: None) if json else _show
-        search = CapacitySearch(gateway, origin, variation, wanted, scheduler, shown)
+        search = CapacitySearch(gateway, origin, variation, goal, scheduler, shown)
         if not json:
-            err.print(f"{variation.path}: {len(variation.values):,} values; target: {wanted}")
+            err.print(f"{variation.path}: {len(variation.values):,} values; target: {goal}")
         try:
             answer = search.answer()
         except KeyboardInterrupt:
-            err.print("interrupted: the same command goes on with the runs that are there")
+            err.print("interrupted: the same command continues with the runs that exist already")
             raise typer.Exit(INTERRUPTED) from None
     if json:
-        print_json(_summary(search, answer, str(wanted), variation.path, len(variation.values)))
+        print_json(_summary(search, answer, str(goal), variation.path, len(variation.values)))
     else:
-        _print(search, answer, str(wanted), variation.path, len(variation.values))
+        _print(search, answer, str(goal), variation.path, len(variation.values))
     if answer.value is None:
         raise typer.Exit(1)
 

@@ -26,7 +26,7 @@ def gateway_of(arena: Arena, timeout: float = 30) -> GatewayClient:
 
 
 def _token() -> str:
-    """From the environment: `Settings` has it too, but takes longer to import than all the rest."""
+    """From the environment: importing `Settings` would take longer than all other imports."""
     return os.environ.get("HYBRID_GATEWAY_TOKEN", "")
 
 

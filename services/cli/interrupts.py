@@ -14,13 +14,13 @@ IMPORTING = "<frozen importlib._bootstrap>"
 
 
 def end_at_once() -> None:
-    """From now on Ctrl-C ends the process without a word."""
+    """From now on Ctrl-C ends the process without any output."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def raise_in_commands() -> None:
-    """From now on Ctrl-C raises KeyboardInterrupt, but for imports: one that is interrupted may
-    raise anything, such as an ImportError of numpy, so the process ends at once."""
+    """From now on Ctrl-C raises KeyboardInterrupt. During an import it ends the process at once: an
+    interrupted import may raise anything, such as an ImportError of numpy."""
     signal.signal(signal.SIGINT, _interrupt)
 
 

@@ -70,8 +70,8 @@ def load(name: str) -> Any:
 app = typer.Typer(cls=LazyGroup, no_args_is_help=True, rich_markup_mode="markdown")
 
 
-def print_version(wanted: bool) -> None:
-    if wanted:
+def print_version(requested: bool) -> None:
+    if requested:
         from importlib.metadata import version
 
         print(f"hybrid {version('hybrid-ml-scheduler')}")

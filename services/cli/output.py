@@ -23,7 +23,7 @@ err = OutputConsole(stderr=True, highlight=False)
 RANKED_BY = "by mean turnaround (wait and execution)"
 REFERENCE = "ref: a reference, which does not compete"
 CHARGED = "a failed task is charged as if it had run on the slowest device type that can run it"
-# Columns of the race that a narrow terminal goes without.
+# Columns of the race that are left out first on a narrow terminal.
 LEFT_OUT_FIRST = (
     "results",
     "makespan s",
@@ -50,7 +50,7 @@ def fail(message: str, code: int = 1) -> NoReturn:
 
 
 def print_fields(fields: Iterable[tuple[str, str]]) -> None:
-    """A name and its value a line; long values are left to the terminal, so they can be copied."""
+    """A name and its value per line; long values are not wrapped, so that they can be copied."""
     pairs = list(fields)
     width = max((len(name) for name, _ in pairs), default=0)
     for name, value in pairs:
@@ -83,7 +83,7 @@ LONG_TASK_S = 100
 def race_table(
     standings: dict[str, Any], title: str | None = None, bound: float | None = None
 ) -> FittedTable:
-    """The schedulers by mean turnaround. Times, energy and cost are means per task, but for the
+    """The schedulers by mean turnaround. Times, energy and cost are means per task, except for the
     95th percentile of the turnaround and the makespan. With the bound of the run, each makespan is
     also shown as a multiple of it; idle energy is shown where devices have idle power."""
     idle = any(result["idle_energy"] > 0 for result in standings.values())

@@ -13,7 +13,7 @@ def main() -> None:
     interrupts.raise_in_commands()
     try:
         app(prog_name="hybrid")
-    except KeyboardInterrupt:  # outside of a command, which has its own answer
+    except KeyboardInterrupt:  # outside of a command: commands handle it themselves
         sys.exit(interrupts.INTERRUPTED)
     finally:
         interrupts.end_at_once()

@@ -1,5 +1,5 @@
-"""What the shell completes after Tab: runs, schedulers and learners of the arena that answers,
-and the names that come with the program. Silent where there is nothing to complete from."""
+"""What the shell completes after Tab: runs, schedulers and learners of a running arena, and the
+names that come with the program. Without an answer of an arena it prints nothing."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Items = list[tuple[str, str]]  # values, each with what the shell shows beside i
 
 
 def runs(ctx: typer.Context) -> Items:
-    found = _get(ctx, "/api/runs") or []
-    return [(run["run"], " ".join(filter(None, (run["state"], run["name"])))) for run in found]
+    records = _get(ctx, "/api/runs") or []
+    return [(run["run"], " ".join(filter(None, (run["state"], run["name"])))) for run in records]
 
 
 def schedulers(ctx: typer.Context, incomplete: str) -> Items:
-    """One, or the last of several with commas between them."""
+    """Completes the last name of a list with commas."""
     before, comma, _ = incomplete.rpartition(",")
-    given = before.split(",")
+    names = before.split(",")
     return [
         (f"{before}{comma}{report['scheduler']}", report["description"])
         for report in _deployed(ctx)
-        if report["scheduler"] not in given
+        if report["scheduler"] not in names
     ]
 
 

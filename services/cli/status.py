@@ -34,8 +34,8 @@ def status(run: Run = None, url: Url = None, data_dir: DataDir = None, json: Jso
         _show_run(status)
         _show_bus(status)
     suspended = status.get("suspended", {}).values()
-    waits_for_you = [each for each in suspended if not each["left_out"]]
-    if health["status"] != "ok" or (waits_for_you and status["state"] in ("running", "paused")):
+    undecided = [each for each in suspended if not each["left_out"]]
+    if health["status"] != "ok" or (undecided and status["state"] in ("running", "paused")):
         raise typer.Exit(1)
 
 

@@ -1,4 +1,4 @@
-"""Tables that cut nothing: a narrow terminal goes without whole columns, a pipe gets them all."""
+"""Tables that cut no cell: on a narrow terminal whole columns are left out, in a pipe none."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def prose(name: str) -> Heading:
 
 @dataclass(frozen=True, slots=True)
 class FittedTable:
-    """Where it does not fit, columns are left out: those in `left_out_first`, then from the right.
-    The first column always stays."""
+    """If it is too wide, columns are left out: those in `left_out_first`, then from the right. The
+    first column always stays."""
 
     headings: Sequence[Heading]
     rows: Sequence[Sequence[str]]
@@ -121,6 +121,6 @@ def table(
     left_out_first: Sequence[str] = (),
     box: Box | None = HEAVY_HEAD,
 ) -> FittedTable:
-    made = [each if isinstance(each, Heading) else Heading(each) for each in headings]
+    columns = [each if isinstance(each, Heading) else Heading(each) for each in headings]
     cells = [tuple(row) for row in rows]
-    return FittedTable(made, cells, title, caption, left_out_first, box)
+    return FittedTable(columns, cells, title, caption, left_out_first, box)

@@ -64,7 +64,7 @@ def up(
     ] = False,
     auto_ports: Annotated[
         bool,
-        Option("--auto-ports", help="Take free ports where none is given: several arenas can run."),
+        Option("--auto-ports", help="Use free ports unless given, so that several arenas can run."),
     ] = False,
     data_dir: Annotated[
         Path | None, Option(help="Folder for data (default .hybrid, with --exit a temporary one).")
@@ -107,8 +107,8 @@ def choose_ports(
 ) -> Ports:
     """The ports that are given; the others are free ones with `--auto-ports`, else the defaults."""
     options = {"gateway": gateway, "nats": nats, "clickhouse": clickhouse}
-    given = {name: port for name, port in options.items() if port is not None}
-    return Ports.free(nats_nodes, **given) if auto else Ports.of(nats_nodes, **given)
+    fixed = {name: port for name, port in options.items() if port is not None}
+    return Ports.free(nats_nodes, **fixed) if auto else Ports.of(nats_nodes, **fixed)
 
 
 async def _up(plan: Plan, spec: dict[str, Any] | None, *, exit: bool, json: bool) -> int:

@@ -65,19 +65,19 @@ def validate(
 ) -> None:
     """Run workloads for real and in simulation, and write the platform's certificate.
 
-    The certificate stands beside the platform file. It has the errors of task times, of mean
-    turnaround and of makespan beside the spread of repeated real runs, and whether schedulers keep
-    their order. Close other programs first. Starts an arena for it, unless --url or --data-dir
-    names a running one. Where the services share cores with the devices, tasks take longer than in
-    `hybrid profile --real`: --refine adds such times to the file, of workloads that are not judged.
+    The certificate is written beside the platform file. It has the errors of task times, of mean
+    turnaround and of makespan, the spread of repeated real runs, and whether schedulers keep their
+    order. Close other programs first. The command starts an arena, unless --url or --data-dir names
+    a running one. If the services share cores with the devices, tasks take longer than in `hybrid
+    profile --real`: --refine measures that with workloads of its own and adds it to the file.
 
     Examples: `hybrid validate --platform machine.yaml`,
     `hybrid validate --platform machine.yaml --refine 5`,
     `hybrid validate --platform machine.yaml --workloads 2 --tasks 20`
     """
     logs.set_up(Settings(log_level="warning", log_format="console"))
-    made = load(platform)
-    devices_of(made)  # says what is missing
+    platform_file = load(platform)
+    devices_of(platform_file)  # says what is missing
     names = tuple(scheduler or SCHEDULERS)
     if len(set(names)) != len(names) or len(names) < 2:
         fail("--scheduler: at least two different ones")
@@ -86,23 +86,23 @@ def validate(
         gateway: GatewayClient, store: Store, stopping: threading.Event
     ) -> tuple[PlatformFile, list[Compared]]:
         validator = Validator(gateway, store, lambda line: err.print(line), stopping)
-        judged = made
+        judged = platform_file
         if refine:
             # Another seed than that of the workloads that are judged.
-            others = workloads(made, refine, tasks, seed + 2**32, names)
-            imported, _ = refined(made, validator.measure(others))
+            others = workloads(platform_file, refine, tasks, seed + 2**32, names)
+            imported, _ = refined(platform_file, validator.measure(others))
             judged = imported.write(platform)
         plan = workloads(judged, count, tasks, seed, names)
         return judged, validator.compare(plan, repeats, minutes * 60)
 
     if url is not None or data_dir is not None:
         store = Store(settings_behind_gateway(url, data_dir))
-        made, compared = work(connect(url, data_dir), store, _stopping())
+        platform_file, compared = work(connect(url, data_dir), store, _stopping())
     else:
-        made, compared = asyncio.run(_on_own_arena(names, work))
+        platform_file, compared = asyncio.run(_on_own_arena(names, work))
     if len(compared) < count:
         err.print(f"[yellow]the time was over after {len(compared)} of {count} workloads[/]")
-    certificate = make_certificate(made, compared)
+    certificate = make_certificate(platform_file, compared)
     path = certificate_path(platform)
     replace_text(path, json_format.dumps(certificate, indent=1) + "\n")
     if json:

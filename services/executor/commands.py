@@ -1,4 +1,4 @@
-"""The programs that tasks may name as `command:NAME`: those of the operator's file, no others."""
+"""The programs that tasks may run as `command:NAME`: only those in the operator's file."""
 
 from __future__ import annotations
 

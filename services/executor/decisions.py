@@ -1,4 +1,4 @@
-"""Asks the workers of a scheduler where tasks that have just arrived should run."""
+"""Requests decisions for tasks that have just arrived from the workers of a scheduler."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REQUEST_SECONDS = 5.0
 async def request_decisions(
     bus: Bus, scheduler: str, tasks: Batch, state: dict[str, Any], spec: RunSpec
 ) -> pa.RecordBatch:
-    """The rows of these tasks with decisions. Unavailable: no worker has an answer now."""
+    """The rows of these tasks with decisions. Raises Unavailable if no worker answers now."""
     run = tasks.envelope.run
     envelope = replace(tasks.envelope, state=state)
     try:
@@ -40,17 +40,17 @@ async def request_decisions(
         rows = batches.decode(reply.data, subjects.decisions(run, scheduler)).rows
         _check(rows, tasks.rows, spec)
     except Unreadable as error:
-        raise Unavailable(f"{scheduler} gives no valid answer: {error}") from None
+        raise Unavailable(f"{scheduler} sent an invalid answer: {error}") from None
     return rows
 
 
 def _check(decisions: pa.RecordBatch, tasks: pa.RecordBatch, spec: RunSpec) -> None:
     names = tasks.schema.names
     if not decisions.select(names).equals(tasks.select(names)):
-        raise Unreadable("decisions for other tasks than those that were asked for")
+        raise Unreadable("the decisions are for other tasks than the requested ones")
     batches.order_of(decisions)
     platform = spec.platform
     for name, allowed in (("device", platform.accelerators), ("cpu", platform.cpus)):
         chosen = batches.column(decisions, name)
         if not np.isin(chosen, [NOWHERE, *allowed]).all():
-            raise Unreadable(f"{name} is no such device of the cluster")
+            raise Unreadable(f"column {name} names a device that the cluster does not have")

@@ -1,6 +1,6 @@
-"""The parts that a device was given, served in the order of their tasks, as the simulator does.
+"""The queue of parts of one device. They run in the order of their tasks, as in the simulator.
 
-A part that waited for parents or for its task's other part does not go behind later tasks.
+A part that waited for parents, or for its task's other part, still runs before later tasks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shared.execution.device_process import Measured, Work
 
 
 class Device(Protocol):
-    """What is used of a `DeviceProcess`."""
+    """The methods of a `DeviceProcess` that a queue uses."""
 
     async def start(self) -> None: ...
     async def run(self, work: Work) -> Measured: ...

@@ -1,7 +1,7 @@
 """Runs the tasks of real runs, one scheduler after the other, while this executor is active.
 
-Runs take turns, too: a stretch of one, then a stretch of the next. With no real run that is
-running there are no device processes, and nothing is done but to wait for one.
+Runs take turns, too: a stretch of one, then a stretch of the next. Without a real run in the state
+"running" there are no device processes, and the executor only waits.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from shared.runtime.logs import logger
 
 # The run book is read when it changes, and this often in case a message was missed.
 POLL_SECONDS = 2.0
-# While a run is running, but all of its tasks so far are done.
+# How often to look for new tasks of a run whose tasks so far are all done.
 TASK_POLL_SECONDS = 0.05
-# How often a stretch is stopped if its run is not running any more.
+# How often it is checked, during a stretch, whether its run is still running.
 WATCH_SECONDS = 0.2
 # A scheduler that did not decide in time is skipped for this long.
 SKIP_SECONDS = 5.0
@@ -72,10 +72,10 @@ class Executor:
     async def _serve_one(self, records: list[RunRecord]) -> bool:
         """Give the machine to the next scheduler of a run; False: no run has anything to do."""
         for record in records:
-            found = await self._next_turn(record)
-            if found is not None:
+            turn = await self._next_turn(record)
+            if turn is not None:
                 self._served_at[record.run] = time.monotonic()
-                await self._give_turn(record, *found)
+                await self._give_turn(record, *turn)
                 return True
         return False
 
@@ -122,7 +122,7 @@ class Executor:
         finally:
             if not running.done() or running.cancelled() or running.exception() is not None:
                 await cancel(running)
-                await self._machine.close()  # a device may be in the middle of something
+                await self._machine.close()  # a device may still be running a part
         if stretch.unanswered:
             log.warning("a scheduler is skipped for a while", reason=stretch.unanswered)
             self._skipped_until[record.run, scheduler] = time.monotonic() + SKIP_SECONDS
@@ -130,8 +130,8 @@ class Executor:
     async def _watch(
         self, run: str, scheduler: str, stretch: Stretch, running: asyncio.Task[None]
     ) -> None:
-        """Wait for the end of a stretch; a run that is paused or over stops it, and so does another
-        executor that is active."""
+        """Wait for the end of a stretch. It ends early if the run is paused or over, or if another
+        executor has become the active one."""
         while not running.done():
             await asyncio.wait([running], timeout=WATCH_SECONDS)
             if self._lease.lost.is_set():

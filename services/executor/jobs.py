@@ -18,7 +18,7 @@ from shared.messages import batches
 
 DEFAULT_KIND = "mix"  # of tasks without one: a kernel that depends on their intensity
 
-# A task that was under way whenever the executor died may be the reason why it did.
+# A task that was running each time the executor died may be the cause.
 MOST_ATTEMPTS = 3
 RAN_AGAIN = "ran again: it was under way when the executor was interrupted"
 GIVEN_UP = f"the executor was interrupted {MOST_ATTEMPTS} times while it was under way"
@@ -60,7 +60,7 @@ class Job:
 def make_jobs(
     decisions: pa.RecordBatch, spec: RunSpec, attempts: Mapping[int, int], first_turn: int = 0
 ) -> list[Job]:
-    """In the order in which they are served. `attempts`: the number of this one, by task."""
+    """In the order in which devices serve them. `attempts`: by task, the number of this attempt."""
     tasks = batches.tasks_of(decisions)
     share = batches.column(decisions, "gpu_fraction")
     chosen = (batches.column(decisions, name).astype(np.int64) for name in ("device", "cpu"))
@@ -100,7 +100,7 @@ def make_jobs(
 
 
 def _problem(job: Job, tasks: Tasks, row: int, cannot_run: bool) -> str | None:
-    """Why the task is not started; None: it is."""
+    """Why the task cannot be started; None: it can."""
     if tasks.width is not None and tasks.width[row] > 1:
         return TOO_WIDE
     if cannot_run:

@@ -1,9 +1,9 @@
 """One executor at a time is active, since two that share a machine would disturb each other.
 
-The active one renews the lease. When it has not been renewed for `LEASE_SECONDS`, by the clock of
-whoever waits for it, the lease is free. Taking and renewing it are compare-and-set. Nothing depends
-on it being exclusive: two executors that both believe to be active publish each batch of results
-once, by the compare-and-set on results.
+The active one renews the lease. The lease is free when a waiting executor has seen no renewal for
+`LEASE_SECONDS`, by its own clock. Taking and renewing it are compare-and-set. Results stay correct
+even if two executors both believe that they are active: the compare-and-set on results lets only
+one of them publish a batch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Lease:
         self._bus = bus
         self._instance = instance
         self._sequence = 0  # of the last message on the lease
-        self._seen_at = 0.0
+        self._changed_at = 0.0
         self._renewed = 0
         self._renewing: asyncio.Task[None] | None = None
         self.lost = asyncio.Event()
@@ -41,13 +41,13 @@ class Lease:
         return self._renewing is not None and not self._renewing.done()
 
     async def take(self) -> bool:
-        """Whether this executor is the active one now."""
+        """Take the lease if it is free; whether this executor is the active one now."""
         if self.held:
             return True
         sequence, holder = await self._read()
         if sequence != self._sequence:
-            self._sequence, self._seen_at = sequence, time.monotonic()
-        expired = time.monotonic() - self._seen_at > LEASE_SECONDS
+            self._sequence, self._changed_at = sequence, time.monotonic()
+        expired = time.monotonic() - self._changed_at > LEASE_SECONDS
         if holder.instance not in ("", self._instance) and not expired:
             return False
         try:
@@ -60,7 +60,7 @@ class Lease:
         return True
 
     async def release(self) -> None:
-        """Another executor may take it at once."""
+        """Give the lease up, so that another executor can take it at once."""
         if self._renewing is None:
             return
         held = self.held

@@ -18,7 +18,7 @@ from shared.runtime.settings import Settings
 Commands = Mapping[str, Sequence[str]]
 MakeDevice = Callable[[DeviceSetting, Limits, Commands], Device]
 
-# Of the container that this process is in: version 2 and version 1 of control groups.
+# The memory limit of this process's container: version 2 and version 1 of control groups.
 CGROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
@@ -38,31 +38,31 @@ class Machine:
         self._settings = settings
         self._commands = commands
         self._make_device = make_device
-        self._wanted: tuple[list[DeviceSetting], Limits] | None = None
+        self._opened_for: tuple[list[DeviceSetting], Limits] | None = None
         self._devices: list[Device] = []
 
     async def open(self, spec: RunSpec) -> list[Device]:
         """The devices of the run's platform, by number; those of another platform are stopped."""
-        wanted = device_settings(spec), self._limits(spec)
-        if wanted == self._wanted:
+        requirements = device_settings(spec), self._limits(spec)
+        if requirements == self._opened_for:
             return self._devices
         await self.close()
-        self._check(*wanted)
-        log.info("starting devices", devices=len(wanted[0]))
+        self._check(*requirements)
+        log.info("starting devices", devices=len(requirements[0]))
         try:
-            for setting in wanted[0]:
-                device = self._make_device(setting, wanted[1], self._commands)
+            for setting in requirements[0]:
+                device = self._make_device(setting, requirements[1], self._commands)
                 await device.start()
                 self._devices.append(device)
         except RuntimeError as error:
             await self.close()
             raise CannotExecute(f"the executor's machine: {error}") from None
-        self._wanted = wanted
+        self._opened_for = requirements
         return self._devices
 
     async def close(self) -> None:
         """Leaves no process behind."""
-        devices, self._devices, self._wanted = self._devices, [], None
+        devices, self._devices, self._opened_for = self._devices, [], None
         for device in devices:
             await device.stop()
 
@@ -75,8 +75,8 @@ class Machine:
 
     def _check(self, devices: Sequence[DeviceSetting], limits: Limits) -> None:
         for setting in devices:
-            if missing := setting.missing():
-                raise CannotExecute(f"the executor's machine: {missing}")
+            if problem := setting.problem():
+                raise CannotExecute(f"the executor's machine: {problem}")
         most = self._settings.executor_memory_mb or 0.8 * machine_memory_mb()
         if (needed := limits.memory_mb * len(devices)) > most:
             raise CannotExecute(
@@ -92,16 +92,16 @@ def device_settings(spec: RunSpec) -> list[DeviceSetting]:
     for entry in spec.cluster.devices:
         assert entry.real is not None, "checked by the spec"
         try:
-            settings += settings_of(entry.real.given(), entry.count)
+            settings += settings_of(entry.real.explicit_fields(), entry.count)
         except SpecError as error:
             raise CannotExecute(f"device {entry.type}: {error}") from None
     return settings
 
 
 def machine_memory_mb(limit_files: Sequence[Path] = CGROUP_LIMITS) -> float:
-    """Of the machine, or of the container if that has less."""
+    """The memory of the machine, or that of the container if it is less."""
     sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for file in limit_files:
-        with suppress(OSError, ValueError):  # not there, or "max"
+        with suppress(OSError, ValueError):  # no such file, or "max"
             sizes.append(int(file.read_text()))
     return min(sizes) / 1e6

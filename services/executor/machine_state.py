@@ -1,8 +1,8 @@
 """What a scheduler may know of the machine at this moment, in the form that cluster policies read.
 
-Finished parts are known by their real times. Of the others, only the scheduler's own estimates
-count: a part that runs is expected to end when it began plus the estimate, those behind it one
-after the other. When they really end is not known: infinite.
+Finished parts have their real times. For all others only the scheduler's own estimates count: a
+running part is expected to end at its start plus the estimate, and those behind it follow one after
+the other. Their real ends are not known, so they are infinite.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Estimates:
         self.parts[id(part)] = end
 
     def place(self, part: Part, ready: float) -> None:
-        """A part that is in no queue yet: the virtual cluster says where it fits."""
+        """Place a part that is in no queue yet, as the virtual cluster would."""
         start = self.observation.expected.place(part.device, ready, part.expected)
         self.add(part.device, part, start + part.expected)
 
@@ -74,7 +74,7 @@ def observe(
 
 
 def _expect(job: Job, estimates: _Estimates, overlapped: bool) -> None:
-    """Parts of this job that wait for parents or for its other part, and when it is expected to
+    """Add the parts of this job that wait for parents or for its other part, and its expected
     finish."""
     ready = max([estimates.now, *(estimates.tasks.get(task, 0.0) for task in job.waits_for)])
     for part in job.parts:

@@ -1,4 +1,4 @@
-"""The results of a batch from what was measured, and the totals after it."""
+"""The results of a batch, made from measurements, and the totals after it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def in_task_order(jobs: Sequence[Job]) -> list[Job]:
 def _measured(
     parts: Sequence[Part | None], jobs: Sequence[Job], platform: Platform, clock: SchedulerClock
 ) -> _Column:
-    # A part that a task does not have starts when it could: at its arrival.
+    # A part that a task does not have gets the task's arrival as its start.
     start = np.array([job.arrival for job in jobs], np.float64)
     time, transfer, energy = (np.zeros(len(jobs)) for _ in range(3))
     for row, part in enumerate(parts):

@@ -1,4 +1,4 @@
-"""What Prometheus is told of real runs."""
+"""The executor's Prometheus metrics."""
 
 from __future__ import annotations
 

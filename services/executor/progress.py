@@ -1,4 +1,4 @@
-"""How far a scheduler is in a real run, read from the bus: an executor keeps nothing itself."""
+"""How far a scheduler is in a real run, read from the bus: an executor stores nothing itself."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def load_progress(bus: Bus, run: str, scheduler: str, spec: RunSpec) -> Pr
     progress.interrupted = {
         task: attempt for task, attempt in underway.attempts.items() if task >= progress.next_task
     }
-    if progress.interrupted:  # the time until it was interrupted has passed
+    if progress.interrupted:  # the clock also ran until the interruption
         clock = max(progress.executed.clock, underway.clock)
         progress.executed = progress.executed.model_copy(update={"clock": clock})
     return progress

@@ -39,11 +39,11 @@ from shared.messages.execution import Executed, Underway
 from shared.runtime.cancellation import cancel
 from shared.runtime.logs import logger
 
-# How often to look for tasks that are not on the bus yet, and how long before others have a turn.
+# How often to look for tasks that are not on the bus yet, and for how long before the turn ends.
 POLL_SECONDS = 0.05
-TASK_PATIENCE_SECONDS = 2.0
-# How long a scheduler is asked again, every so often, before others have a turn.
-DECISION_PATIENCE_SECONDS = 10.0
+TASK_WAIT_SECONDS = 2.0
+# How long a request for decisions is repeated before the turn ends, and how often.
+DECISION_TIMEOUT_SECONDS = 10.0
 RETRY_SECONDS = 0.5
 # The most tasks that are decided at once, and the most groups that are read before they arrive.
 MOST_TOGETHER = 64
@@ -54,7 +54,7 @@ log = logger()
 
 @dataclass(slots=True)
 class _Batch:
-    """Tasks that were released, all or, if they arrive one after the other, the first of them."""
+    """A batch of tasks of which all, or only the first ones so far, were released."""
 
     tasks: Batch
     task_sequence: int
@@ -98,7 +98,7 @@ class Stretch:
         self._idle_since = list(progress.checkpoint.cluster.free)
         self._feed = TaskFeed(bus, run, progress.executed.task_sequence, progress.next_batch)
         self._end = stretch_end(progress.next_task, spec.execution.stretch_tasks)
-        self._coming: deque[_Group] = deque()
+        self._upcoming: deque[_Group] = deque()
         self._read_all = False
         self._unfinished: OrderedDict[int, Job] = OrderedDict()
         self._batches: OrderedDict[int, _Batch] = OrderedDict()  # not published, by number
@@ -110,13 +110,13 @@ class Stretch:
         self._clock = SchedulerClock(progress.executed.clock)
 
     def stop_releasing(self) -> None:
-        """The run is paused or over, or the scheduler suspended: what has begun is finished."""
+        """The run is paused or over, or the scheduler is suspended: only finish what has begun."""
         self._stopping.set()
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            helpers = [group.create_task(queue.serve()) for queue in self._queues]
-            helpers.append(group.create_task(self._read_ahead()))
+            background = [group.create_task(queue.serve()) for queue in self._queues]
+            background.append(group.create_task(self._read_ahead()))
             await self._warm_up()
             self._clock = SchedulerClock(self._progress.executed.clock)
             publishing = group.create_task(self._publish_in_order())
@@ -124,11 +124,11 @@ class Stretch:
             self._all_released = True
             self._changed.set()
             await publishing
-            await cancel(*helpers)
+            await cancel(*background)
 
     async def _warm_up(self) -> None:
-        """Ask for a decision that is not used: the first answer of a worker that was idle while
-        others had their turns takes longer, and that is not the scheduler's fault."""
+        """Request a decision that is not used: a worker that was idle during the turns of others
+        takes longer for its first answer, and that is not the scheduler's fault."""
         group = await self._next_group()
         if group is not None:
             tasks = replace(group.batch.tasks, rows=group.rows)
@@ -138,24 +138,24 @@ class Stretch:
                 )
 
     async def _read_ahead(self) -> None:
-        """The stretch's tasks, in groups that arrive together."""
+        """Read the stretch's tasks, in groups that arrive together."""
         while not self._read_all:
-            tasks = await self._feed.next() if len(self._coming) < READ_AHEAD_GROUPS else None
+            tasks = await self._feed.next() if len(self._upcoming) < READ_AHEAD_GROUPS else None
             if tasks is None:
                 await asyncio.sleep(POLL_SECONDS)
                 continue
             batch = _Batch(tasks, self._feed.sequence)
-            self._coming += [_Group(batch, rows) for rows in _by_arrival(tasks.rows)]
+            self._upcoming += [_Group(batch, rows) for rows in _by_arrival(tasks.rows)]
             cursor = cursor_of(tasks.envelope)
             generated_all = self._spec.tasks is not None and cursor.generated >= self._spec.tasks
             self._read_all = cursor.next_task >= self._end or cursor.ended or generated_all
 
     async def _release(self) -> None:
-        """Each group when the clock reaches its arrival; those that have arrived while others were
-        decided, together."""
+        """Release each group when the clock reaches its arrival. Groups that arrive while others
+        are being decided are decided together."""
         while (first := await self._next_group()) is not None:
-            # Of a batch that has begun, the rest is released too: it is published as a whole.
-            if not await self._reach(first.arrival, anyway=bool(first.batch.jobs)):
+            # A batch that has begun is released completely, since it is published as a whole.
+            if not await self._reach(first.arrival, must_release=bool(first.batch.jobs)):
                 return
             groups = self._take_arrived()
             decisions = await self._decide(groups)
@@ -166,44 +166,45 @@ class Stretch:
                 decisions = decisions.slice(group.rows.num_rows)
 
     async def _next_group(self) -> _Group | None:
-        """None: there is none, nothing is under way, and others may have a turn."""
-        deadline = time.monotonic() + TASK_PATIENCE_SECONDS
-        while not self._coming:
+        """None: the stretch has no further group, is stopped, or has waited long enough."""
+        deadline = time.monotonic() + TASK_WAIT_SECONDS
+        while not self._upcoming:
             waited = time.monotonic() > deadline and not self._unfinished
             if self._read_all or waited or self._stopping.is_set():
                 return None
             await asyncio.sleep(POLL_SECONDS / 5)
-        return self._coming[0]
+        return self._upcoming[0]
 
     def _take_arrived(self) -> list[_Group]:
         """The first group, and those behind it that have arrived by now."""
-        groups, now = [self._coming.popleft()], self._clock.now()
+        groups, now = [self._upcoming.popleft()], self._clock.now()
         count = groups[0].rows.num_rows
-        while self._coming and self._coming[0].arrival <= now:
-            count += self._coming[0].rows.num_rows
+        while self._upcoming and self._upcoming[0].arrival <= now:
+            count += self._upcoming[0].rows.num_rows
             if count > MOST_TOGETHER:
                 break
-            groups.append(self._coming.popleft())
+            groups.append(self._upcoming.popleft())
         return groups
 
-    async def _reach(self, arrival: float, anyway: bool) -> bool:
-        """Wait until the clock reaches an arrival; False: the stretch is stopped before."""
+    async def _reach(self, arrival: float, must_release: bool) -> bool:
+        """Wait until the clock reaches an arrival; False: the stretch was stopped before. With
+        `must_release` a stop is ignored."""
         while (ahead := arrival - self._clock.now()) > 0:
-            if anyway:
+            if must_release:
                 await asyncio.sleep(ahead)
                 continue
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), ahead)
                 return False
-        return anyway or not self._stopping.is_set()
+        return must_release or not self._stopping.is_set()
 
     async def _decide(self, groups: Sequence[_Group]) -> pa.RecordBatch | None:
-        """Ask until the scheduler answers; None: it does not, or need not any more. That these
-        tasks are about to start is stored at the same time."""
+        """Request decisions until the scheduler answers; None: no answer in time, or the stretch
+        is stopped. At the same time it is stored that these tasks are about to start."""
         rows = _joined([group.rows for group in groups])
         tasks = replace(groups[0].batch.tasks, rows=rows)
         stored = asyncio.create_task(self._store_underway(rows))
-        deadline = time.monotonic() + DECISION_PATIENCE_SECONDS
+        deadline = time.monotonic() + DECISION_TIMEOUT_SECONDS
         try:
             while True:
                 try:
@@ -214,7 +215,7 @@ class Stretch:
                     if self._stopping.is_set() or time.monotonic() > deadline:
                         self.unanswered = str(error)
                         return None
-                    log.info("decisions are asked for again", run=self._run, error=str(error))
+                    log.info("requesting decisions again", run=self._run, error=str(error))
                     await asyncio.sleep(RETRY_SECONDS)
         finally:
             await stored
@@ -255,7 +256,7 @@ class Stretch:
                 self._begin(job)
 
     def _begin(self, job: Job) -> None:
-        """Its parents have finished: queue its parts, in `serial` the accelerator's first."""
+        """Queue the parts of a job whose parents have finished; in `serial`, only the first."""
         parts = job.parts if self._overlapped else job.parts[:1]
         for part in parts:
             self._queues[part.device].add(part)
@@ -272,7 +273,7 @@ class Stretch:
         if not waiting:
             self._finish(job)
         elif not self._overlapped:
-            if job.failed:  # the rest of it is of no use
+            if job.failed:  # its other part would be useless
                 self._finish(job)
             else:
                 self._queues[waiting[0].device].add(waiting[0])
@@ -296,7 +297,7 @@ class Stretch:
                 await self._publish(first)
                 del self._batches[first.tasks.envelope.batch]
             if self._all_released and not self._unfinished:
-                return  # a batch of which only a part was decided is run again
+                return  # a batch that was decided only in part runs again in the next turn
 
     async def _publish(self, batch: _Batch) -> None:
         progress, jobs = self._progress, in_task_order(batch.jobs)

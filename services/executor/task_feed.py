@@ -15,14 +15,14 @@ log = logger()
 
 class TaskFeed:
     def __init__(self, bus: Bus, run: str, sequence: int, next_batch: int) -> None:
-        """`sequence`: that in TASKS of the batch before `next_batch`, or an earlier one."""
+        """`sequence`: in TASKS, of the batch before `next_batch` or of an earlier message."""
         self._jetstream = bus.jetstream
         self._subject = subjects.tasks(run)
         self._next_batch = next_batch
         self.sequence = sequence
 
     async def next(self) -> Batch | None:
-        """The next batch, whose sequence is `sequence` then; None: it is not on the bus yet."""
+        """The next batch; `sequence` becomes its sequence. None: it is not on the bus yet."""
         while True:
             try:
                 message = await self._jetstream.get_msg(
@@ -34,7 +34,7 @@ class TaskFeed:
             try:
                 batch = batches.decode(message.data or b"", self._subject)
             except Unreadable as error:  # the recorder makes it a dead letter
-                log.warning("tasks that cannot be read", subject=self._subject, error=str(error))
+                log.warning("unreadable tasks are skipped", subject=self._subject, error=str(error))
                 continue
             if batch.envelope.batch == self._next_batch:
                 self._next_batch += 1

@@ -2,7 +2,7 @@
 
 A stretch is `stretch_tasks` tasks. In every round each scheduler has the machine for one stretch,
 in an order drawn from the seed and the round, so that no scheduler always runs when the machine is
-warm, or always behind the same other one. It all follows from how far each scheduler is.
+warm, or always after the same other one. Whose turn it is follows from how far each scheduler is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def order_of_round(schedulers: Sequence[str], seed: int, number: int) -> list[st
 def next_turn(
     schedulers: Sequence[str], next_task: Mapping[str, int], stretch_tasks: int, seed: int
 ) -> str:
-    """Of those that have a next task to run; `schedulers` are all of the run."""
+    """The scheduler whose turn it is. `schedulers`: all of the run; `next_task`: of those that have
+    a task to run."""
     rounds = {name: task // stretch_tasks for name, task in next_task.items()}
     number = min(rounds.values())
     order = order_of_round(schedulers, seed, number)

@@ -103,8 +103,8 @@ def _add_middleware(app: FastAPI, settings: Settings, service: Service, access: 
 
 
 def check_openness(settings: Settings) -> None:
-    """Refuses to serve a network without a token; warns where it cannot know who reaches it, such
-    as in a container whose published address nobody named."""
+    """Refuses to serve a network without a token; warns if it cannot know who can reach it, such as
+    in a container without a setting for its published address."""
     if settings.gateway_token.get_secret_value():
         return
     published = settings.gateway_published

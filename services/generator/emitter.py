@@ -16,8 +16,8 @@ from prometheus_client import Counter
 from services.generator.pacer import Pacer
 from shared.bus.back_pressure import BackPressure
 from shared.bus.client import Bus
-from shared.bus.forks import checkpoints_missing
-from shared.bus.model_registry import models_missing
+from shared.bus.forks import schedulers_without_checkpoint
+from shared.bus.model_registry import learners_without_model
 from shared.bus.task_stream import Position, load_position
 from shared.domain.learning.lockstep import left_of_segment
 from shared.domain.workload import generate
@@ -93,8 +93,8 @@ class Emitter:
                 pacer = self._pacer()
 
     async def _emit_by_arrival(self) -> None:
-        """Of a real run: a batch for each moment at which tasks arrive, a little before it comes.
-        While the run is paused that time stands still."""
+        """Of a real run: publish a batch for each moment at which tasks arrive, a little before it.
+        The clock of the arrivals stands still while the run is paused."""
         tick = self._bus.settings.tick.total_seconds()
         began = time.monotonic() - self._position.cursor.clock
         while self._remaining() > 0:
@@ -128,26 +128,26 @@ class Emitter:
         """Of a fork: wait until every scheduler's cluster is as it was in the parent."""
         missing = True
         while missing:
-            missing = bool(await checkpoints_missing(self._bus, self.record))
+            missing = bool(await schedulers_without_checkpoint(self._bus, self.record))
             await asyncio.sleep(MODELS_POLL_SECONDS if missing else 0)
 
     async def _wait_for_models(self) -> None:
         """Wait for the learners to be pre-trained: in lockstep as long as it takes, else no longer
         than `pretrain_patience`."""
         run = self.record.run
-        patience = self._bus.settings.pretrain_patience.total_seconds()
-        deadline = time.monotonic() + patience
-        lockstep, noted = self.record.spec.lockstep, False
-        while await models_missing(self._bus, self.record):
-            if time.monotonic() >= deadline and not noted:
+        timeout = self._bus.settings.pretrain_patience.total_seconds()
+        deadline = time.monotonic() + timeout
+        lockstep, reported = self.record.spec.lockstep, False
+        while await learners_without_model(self._bus, self.record):
+            if time.monotonic() >= deadline and not reported:
                 ending = "waits for them" if lockstep else "starts without them"
-                note = f"no pre-trained models after {patience:.0f} s: run {run} {ending}"
+                note = f"no pre-trained models after {timeout:.0f} s: run {run} {ending}"
                 await self._bus.publish_event(
                     Event(kind="run", service=self._bus.service, run=run, message=note),
                     message_id=f"event.run.{run}.untrained",
                 )
-                noted = True
-            if noted and not lockstep:
+                reported = True
+            if reported and not lockstep:
                 return
             await asyncio.sleep(MODELS_POLL_SECONDS)
 
@@ -189,14 +189,14 @@ class Emitter:
                 return
 
     def _of_segment(self, count: int) -> int:
-        """So many tasks, but none of the next segment of a run in lockstep."""
+        """`count`, limited to the current segment of a run in lockstep."""
         if not self.record.in_segments:
             return count
         next_task = self._position.cursor.next_task
         return min(count, left_of_segment(next_task, self.record.spec))
 
     def _undivided(self, count: int) -> int:
-        """So many tasks, or some more: those of a workflow stay in one batch."""
+        """`count`, or some more, so that the tasks of a workflow stay in one batch."""
         workflow = self.record.spec.workload.dependencies.workflow
         if workflow is None:
             return count

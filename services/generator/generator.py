@@ -18,7 +18,7 @@ from shared.runtime.cancellation import cancel
 from shared.runtime.logs import logger
 
 TRIM_SECONDS = 2.0
-# How often runs whose tasks are all sent are looked at, and how often they are looked for.
+# How often a run whose tasks are all sent is checked, and how often such runs are looked for.
 COMPLETE_SECONDS = 0.1
 IDLE_SECONDS = 0.5
 

@@ -52,15 +52,15 @@ class Housekeeping:
                         await self._trim_subject(stream, subject, floor, keep_last=active)
 
     async def _executed_up_to(self, record: RunRecord) -> list[int]:
-        """By each scheduler of a real run that may continue: the executor reads the tasks again in
-        the turn of each."""
+        """For each scheduler of a real run that may continue, since the executor reads the tasks
+        again in the turn of each."""
         left_out = {name for name, each in record.suspended.items() if each.left_out}
         names = set(record.spec.schedulers) - left_out if record.active else set()
         return [await executed_up_to(self._bus, record.run, name) for name in sorted(names)]
 
     async def trim_models(self) -> None:
-        """Keep the first and the newest models of a finished run: more of them would push out the
-        models in service in active runs."""
+        """Keep only the first and the newest models of a finished run, so that there is room for
+        the models of active runs."""
         counts = await self._subjects(subjects.MODELS, ">")
         finished = {record.run for record in await self._runs.refresh() if not record.active}
         for subject, count in counts.items():
@@ -88,7 +88,7 @@ class Housekeeping:
         await jetstream.delete_msg(subjects.DECISIONS, sequence)
 
     async def _trim_subject(self, stream: str, subject: str, floor: int, keep_last: bool) -> None:
-        # The last readable message: a run cannot continue from garbage.
+        # The last readable message: a run cannot continue from an unreadable one.
         last = await self._bus.last_message(subject, stream, STATE_READERS[stream])
         if last is None:
             return
@@ -166,7 +166,7 @@ def _processed_up_to(
     """
     required = {subjects.RECORDER_DURABLE}
     if stream == subjects.TASKS and record is None:
-        # Not those of another run's tasks alone.
+        # Not the consumers that get the tasks of one run only.
         required |= {n for n, info in consumers.items() if info.config.filter_subject == "tasks.*"}
     elif stream == subjects.RESULTS and has_room and record is not None and record.active:
         required |= {name for name, info in consumers.items() if _trains_on(subject, info)}
@@ -179,8 +179,8 @@ def _processed_up_to(
 def _decided_up_to(
     record: RunRecord, consumers: dict[str, ConsumerInfo], has_room: bool
 ) -> list[int]:
-    """By each scheduler. What a suspended one has not decided is kept for a retry, while the run is
-    active and there is room."""
+    """For each scheduler. Tasks that a suspended one has not decided are kept for a retry, while
+    the run is active and there is room."""
     floors = []
     for name in record.spec.schedulers:
         suspension = record.suspended.get(name)
@@ -196,5 +196,5 @@ def _trains_on(subject: str, info: ConsumerInfo) -> bool:
     """Whether it is a trainer's consumer, of the results of this scheduler."""
     if not info.name.startswith(subjects.trainer_durable("")):
         return False
-    wanted = info.config.filter_subjects or [info.config.filter_subject or ""]
-    return any(subject.endswith(f".{pattern.rpartition('.')[2]}") for pattern in wanted)
+    filters = info.config.filter_subjects or [info.config.filter_subject or ""]
+    return any(subject.endswith(f".{pattern.rpartition('.')[2]}") for pattern in filters)

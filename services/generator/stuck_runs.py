@@ -1,4 +1,4 @@
-"""Notes schedulers of running runs that have had no new results for a while though tasks wait.
+"""Reports schedulers of running runs that had no new results for a while though tasks wait.
 
 Nothing is lost by it, and nothing else says it: a worker, or the simulator, may be missing.
 """
@@ -22,7 +22,7 @@ from shared.messages.runs import RunRecord, RunState
 class Progress:
     batches: int  # with results
     since: float  # by the monotonic clock
-    noted: bool = False
+    reported: bool = False
 
 
 class StuckRuns:
@@ -43,7 +43,7 @@ class StuckRuns:
 
     async def _check_run(self, record: RunRecord) -> None:
         sent = (await load_position(self._bus, record.run)).next_batch
-        patience = self._bus.settings.stuck_after.total_seconds()
+        timeout = self._bus.settings.stuck_after.total_seconds()
         progress = {
             name: await self._progress_of(record.run, name, sent) for name in record.competing
         }
@@ -52,11 +52,11 @@ class StuckRuns:
         stuck = [
             name
             for name, each in progress.items()
-            if not each.noted
-            and time.monotonic() - (latest if record.spec.real else each.since) > patience
+            if not each.reported
+            and time.monotonic() - (latest if record.spec.real else each.since) > timeout
         ]
         for name in stuck:
-            progress[name].noted = True
+            progress[name].reported = True
         if stuck:
             await self._publish(record.run, stuck)
 

@@ -112,8 +112,8 @@ def to_datetime(seconds: float) -> datetime:
 
 
 def _concatenate(table: str, contents: Sequence[Batch]) -> pa.Table:
-    """The rows of the batches, with the columns of the table but for those that none of them has
-    and for which ClickHouse has the same default."""
+    """The rows of the batches, with the columns of the table, except those that no batch has and
+    whose default in ClickHouse is the same."""
     sent = {name for batch in contents for name in batch.rows.schema.names}
     columns = [c for c in TABLES[table].columns if c.name in sent or not c.filled_by_default]
     tables = [_batch_table(columns, batch) for batch in contents]

@@ -1,7 +1,7 @@
-"""Copies what a fork shares with its parent, so that every query of a run finds it there.
+"""Copies the rows that a fork shares with its parent, so that every query of the fork finds them.
 
-Within ClickHouse, by one statement per table. Rows that are copied twice replace each other. The
-simulator starts the fork when all of its results are there.
+The copies are made inside ClickHouse, by one statement per table. Rows that are copied twice
+replace each other. The simulator starts the fork when all of its results are copied.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _mapped(record: RunRecord, parent: RunRecord) -> tuple[dict[str, str], dict[
     # ClickHouse counts from 1, and -1 (none) becomes the first entry.
     numbers = [NOWHERE, *mapping.number_after]
     of_devices = {name: f"{numbers}[{name} + 2]" for name in ("device", "cpu")}
-    # What the scheduler said of each device and type is not about these.
+    # Scores and predictions were made for the parent's devices.
     of_devices |= {"scores": "[]", "predicted": "[]"}
     meters = [meter + 1 for meter in mapping.meters]
     return of_devices, {"busy": f"arrayMap(m -> if(m = 0, 0., busy[m]), {meters})"}

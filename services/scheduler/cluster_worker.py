@@ -1,11 +1,11 @@
 """Workers of cluster policies: a run's batches are placed in order, each on the cluster as the
-batch before left it.
+previous batch left it.
 
-A worker keeps a copy of the cluster, which its own decisions move forward. Replicas take turns: who
-has placed a batch sends its copy to the others. Whoever has no copy (after a start, or when a
-replica died) takes the checkpoint that the simulator stored with the last results. If nobody places
-the next batch, a waiting worker reads it from the stream and places it itself. All of them come to
-the same decisions, so two that place the same batch do no harm.
+A worker keeps a copy of the cluster, which its own decisions move forward. Replicas take turns: the
+one that has placed a batch sends its copy to the others. A worker without a copy (after a start, or
+when a replica died) uses the checkpoint that the simulator stored with the last results. If no
+worker places the next batch, a waiting one reads it from the stream and places it. All replicas
+make the same decisions, so it does no harm if two of them place the same batch.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ class ClusterCopy:
     def from_state(cls, next_batch: int, state: dict[str, Any]) -> ClusterCopy:
         """From what the simulator or another worker sent."""
         try:
-            cluster, seen = Cluster.from_json(state["cluster"]), state.get("observation")
+            cluster, saved = Cluster.from_json(state["cluster"]), state.get("observation")
             # Results of a version whose workers did not look at the cluster have none.
             observation = (
-                Observation(cluster.copy()) if seen is None else Observation.from_json(seen)
+                Observation(cluster.copy()) if saved is None else Observation.from_json(saved)
             )
         except (KeyError, TypeError, ValueError) as error:
             raise Unreadable(f"not the state of a cluster: {error!r}") from None
@@ -130,7 +130,7 @@ class ClusterWorker(Worker):
             await self._place_and_publish(batch, copy, spec, prepared, version)
 
     async def answer(self, batch: Batch) -> Batch:
-        """The executor knows what has really finished: no copy of ours is needed."""
+        """Decide tasks of a real run on the cluster that the executor has sent, not on our copy."""
         await self.load_policy(batch)
         spec = await self.spec_of(batch)
         prepared, version = await self._prepare(batch, spec)
@@ -158,7 +158,7 @@ class ClusterWorker(Worker):
             log.warning("unreadable state of a cluster", run=run, error=repr(error))
 
     async def _prepare(self, batch: Batch, spec: RunSpec) -> tuple[Any, int]:
-        """What the policy prepares, in a thread: replicas' messages are heard meanwhile."""
+        """What the policy prepares; in a thread, so that replicas' messages are still received."""
         policy = self._policy_of(batch.envelope.run)
         visible = visible_spec(spec, policy)
         model, version = await self._model_of(batch, spec)
@@ -207,7 +207,7 @@ class ClusterWorker(Worker):
     async def _await_turn(self, batch: Batch, spec: RunSpec) -> ClusterCopy | None:
         """The cluster before this batch; None if the batch is decided already."""
         run, number = batch.envelope.run, batch.envelope.batch
-        patience = max(TAKEOVER_SECONDS, TAKEOVER_FACTOR * self._prepare_seconds)
+        timeout = max(TAKEOVER_SECONDS, TAKEOVER_FACTOR * self._prepare_seconds)
         position, since = -1, time.monotonic()
         while True:
             self._news.clear()
@@ -216,7 +216,7 @@ class ClusterWorker(Worker):
                 return copy if copy.next_batch == number else None
             if copy.next_batch != position:
                 position, since = copy.next_batch, time.monotonic()
-            elif time.monotonic() - since > patience:
+            elif time.monotonic() - since > timeout:
                 await self._take_over(run, copy, spec)
                 continue
             try:
@@ -226,7 +226,7 @@ class ClusterWorker(Worker):
 
     async def _take_over(self, run: str, copy: ClusterCopy, spec: RunSpec) -> None:
         """Place a batch whose worker has died. If it cannot be read, this worker's own batch is
-        redelivered later, so that other runs go on meanwhile."""
+        redelivered later, so that other runs continue in the meantime."""
         batch = await self._read_batch(run, copy.next_batch)
         if batch is None:
             raise Unavailable(f"batch {copy.next_batch} of run {run} is not placed yet")

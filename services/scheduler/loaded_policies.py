@@ -13,7 +13,7 @@ from services.scheduler.learned_policy import LearnedClusterPolicy
 from services.scheduler.policy import AnyPolicy, Policy, PolicyError
 from shared.runtime.plugins import fingerprint
 
-# The run that was decided longest ago is forgotten beyond these.
+# With more runs, the one that was decided longest ago is forgotten.
 KEPT_RUNS = 1024
 
 
@@ -56,6 +56,6 @@ class LoadedPolicies:
 
 
 def _kind(policy: AnyPolicy) -> tuple[str, bool, str]:
-    """What the worker has set itself up for."""
+    """What a running worker cannot change."""
     learner = policy.learner if isinstance(policy, LearnedClusterPolicy) else ""
     return policy.name, isinstance(policy, Policy), learner

@@ -29,9 +29,9 @@ from shared.messages.models import NO_MODEL, Model
 # Workers subscribe to new models; polling finds those published while the connection was down.
 POLL_SECONDS = 5.0
 # While a worker waits for a version, it polls more often; a batch whose version does not arrive is
-# redelivered later, so that other runs go on meanwhile.
+# redelivered later, so that other runs continue in the meantime.
 VERSION_POLL_SECONDS = 0.5
-VERSION_PATIENCE_SECONDS = 20.0
+VERSION_TIMEOUT_SECONDS = 20.0
 CACHED_RUNS = 16
 # In lockstep the trainer is at most two versions ahead of a worker.
 CACHED_VERSIONS = 4
@@ -74,7 +74,7 @@ class ModelCache:
         if version == 0:
             return None, 0
         version = 1 if self._policy(run).frozen else version
-        entry, deadline = self._entry(run), time.monotonic() + VERSION_PATIENCE_SECONDS
+        entry, deadline = self._entry(run), time.monotonic() + VERSION_TIMEOUT_SECONDS
         while version not in entry.models:
             entry.arrived.clear()
             await self._read_version(run, version)

@@ -99,6 +99,6 @@ def _open(path: Path) -> InferenceSession:
         raise PolicyError(f"{path} cannot be opened as ONNX: {error}") from error
     inputs = session.get_inputs()
     if len(inputs) != 1 or inputs[0].type != "tensor(float)":
-        found = ", ".join(f"{each.name}: {each.type}" for each in inputs)
-        raise PolicyError(f"{path}: one input of 32-bit floats expected, found: {found}")
+        description = ", ".join(f"{each.name}: {each.type}" for each in inputs)
+        raise PolicyError(f"{path}: one input of 32-bit floats expected, found: {description}")
     return session

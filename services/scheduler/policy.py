@@ -80,7 +80,7 @@ AnyPolicy = Policy | ClusterPolicy
 
 
 def visible_spec(spec: RunSpec, policy: AnyPolicy) -> RunSpec:
-    """The spec as a policy may see it: the noise would tell the real times."""
+    """The spec as a policy may see it: noise would reveal the real times."""
     return spec if policy.knows_real_times else spec.without_noise
 
 

@@ -1,11 +1,11 @@
 """Pulls tasks while there is something to decide.
 
-Every worker's consumer is offered the tasks of all runs. While runs are active and this scheduler
-has a part in none of them, its workers do not pull: reading and skipping every batch would cost
-more than a rule's decisions. What was published meanwhile is skipped later, if it is still there.
+The common consumer delivers the tasks of all runs. While runs are active and this scheduler takes
+part in none of them, its workers do not pull: reading and skipping every batch would cost more than
+a rule's decisions. Tasks that are published in that time are skipped later, if they still exist.
 
-A run in which the scheduler was suspended and takes part again has a consumer of its own, from
-which the workers pull beside the other one.
+A run in which the scheduler was suspended and takes part again has a consumer of its own. The
+workers pull from both.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class TaskSubscription:
         on_retry: OnRetry,
     ) -> None:
         """`subscribe` makes a subscriber to all tasks, the first of which starts with the service;
-        `subscribe_to_run` to those of a run from a sequence on. `on_retry` says whether the
-        scheduler can take part again."""
+        `subscribe_to_run` makes one to the tasks of a run, from a sequence on. `on_retry` returns
+        whether the scheduler can take part again."""
         self._service = service
         self._scheduler = scheduler
         self._subscribe = subscribe

@@ -53,12 +53,11 @@ class Worker(ABC):
         self._failures = Failures()
 
     async def takes_part(self, run: str) -> bool:
-        """Whether the tasks of this run that all schedulers are offered are decided here: not if
-        the scheduler is suspended in it, or has a consumer of its own after that, or if the run is
-        real: there the executor asks for decisions.
+        """Whether the run's tasks from the common consumer are decided here: not if the scheduler
+        is suspended in the run, if it has a consumer of its own after a retry, or if the run is
+        real, since then the executor requests decisions.
 
-        True if there is no such run: `process` says so, unless the message says something worse
-        when it is read."""
+        True if there is no such run: `process` reports that when it reads the message."""
         name = self._name
         try:
             record = await self._service.runs.local(run)
@@ -81,7 +80,7 @@ class Worker(ABC):
         self._failures.forget(run)
 
     async def load_policy(self, batch: Batch) -> None:
-        """The file of a plug-in may have changed since the run before, for better or worse."""
+        """Load the file of a plug-in again if it has changed since the run before."""
         run, before = batch.envelope.run, self._policies.newest
         try:
             policy = self._policies.of(run)

@@ -55,8 +55,8 @@ class Assignment:
     async def _wait_for_new_scheduler(self, known: set[str]) -> None:
         """Wait until the next rebalance is due or a run names a new scheduler."""
         due_at = time.monotonic() + REBALANCE_SECONDS
-        while (left := due_at - time.monotonic()) > 0:
-            if await self._changes.wait(left):
+        while (remaining := due_at - time.monotonic()) > 0:
+            if await self._changes.wait(remaining):
                 for record in await self._service.runs.refresh():
                     if not known.issuperset(record.spec.schedulers):
                         return

@@ -1,8 +1,8 @@
 """The cluster of a fork's scheduler before the first task of its own.
 
-No scheduler decides anew: the parent's decisions are in ClickHouse, and the virtual cluster is a
-function of them and of the parent's spec. A fork of a fork goes through the runs that it descends
-from, each with the tasks that are its own. Then the cluster gets the devices of the fork.
+No scheduler decides again: the parent's decisions are in ClickHouse, and the virtual cluster
+follows from them and from the parent's spec. For a fork of a fork, the runs that it descends from
+are replayed in order, each with its own tasks. Then the cluster gets the devices of the fork.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ class Stretch:
 
 
 async def stretches(runs: RunBook, record: RunRecord, scheduler: str) -> list[Stretch]:
-    """What the scheduler of a fork continues, oldest first."""
-    found: list[Stretch] = []
+    """The stretches of other runs that the scheduler of a fork continues, oldest first."""
+    newest_first: list[Stretch] = []
     while (fork := record.fork) is not None and (parent := await parent_of(runs, record)):
         scheduler = fork.takes_over.get(scheduler, scheduler)
         first = parent.fork.at if parent.fork else 0
-        found.append(Stretch(parent, scheduler, first, fork.at))
+        newest_first.append(Stretch(parent, scheduler, first, fork.at))
         record = parent
-    return found[::-1]
+    return newest_first[::-1]
 
 
 def is_copied(store: Store, run: str, scheduler: str, fork: Fork) -> bool:
@@ -86,7 +86,7 @@ def is_copied(store: Store, run: str, scheduler: str, fork: Fork) -> bool:
 def first_message(
     store: Store, record: RunRecord, fork: Fork, scheduler: str, before: list[Stretch]
 ) -> Batch:
-    """The last results before the fork's own, with the state after them."""
+    """A message with the last results before the fork's own, and the state after them."""
     simulation = replay(store, before)
     last = Stretch(record, scheduler, _last_batch_start(store, before[-1]), fork.at)
     rows = _read(store, last, "results")
@@ -116,8 +116,8 @@ def replay(store: Store, before: list[Stretch]) -> Simulation:
             if not np.array_equal(column(rows, "finish"), column(stored, "finish")):
                 raise Unreadable(
                     f"the results of {stretch.scheduler} in run {stretch.record.run} for the tasks "
-                    f"{first} to {end - 1} do not follow from its decisions: another version of "
-                    "the program has made them"
+                    f"{first} to {end - 1} cannot be reproduced from its decisions: they were made "
+                    "by another version of the program"
                 )
     return simulation
 
@@ -160,7 +160,7 @@ def _last_batch_start(store: Store, stretch: Stretch) -> int:
 
 
 def _read(store: Store, rows: Stretch, kind: str) -> pa.RecordBatch:
-    """The stored rows as a message has them; all of them are there."""
+    """The stored rows in the form of a message; raises Unreadable unless all are stored."""
     values = {
         "run": rows.record.run,
         "scheduler": rows.scheduler,
@@ -170,8 +170,8 @@ def _read(store: Store, rows: Stretch, kind: str) -> pa.RecordBatch:
     table = store.table(ROWS, values)
     if table.num_rows != rows.end - rows.first:
         raise Unreadable(
-            f"{table.num_rows} results of {rows.scheduler} in run {rows.record.run} are stored for "
-            f"the tasks {rows.first} to {rows.end - 1}"
+            f"only {table.num_rows} results of {rows.scheduler} in run {rows.record.run} are "
+            f"stored for the tasks {rows.first} to {rows.end - 1}"
         )
     table = table.combine_chunks()
     schema = SCHEMAS[kind]

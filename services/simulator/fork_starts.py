@@ -1,7 +1,7 @@
 """Gives every scheduler of a new fork its first message: the cluster as it was in the parent.
 
-The generator sends the fork's first task when all of them are stored. Simulators that do the same
-work at the same time do no harm: the compare-and-set lets one of them publish.
+The generator sends the fork's first task when all these messages are stored. Several simulators may
+do the same work at the same time: the compare-and-set lets only one of them publish.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class ForkStarts:
         await changes.listen()
         while True:
             records = [each for each in await self._service.runs.refresh() if _waits(each)]
-            wanted = {(each.run, name) for each in records for name in each.spec.schedulers}
-            self._started &= wanted
+            pairs = {(each.run, name) for each in records for name in each.spec.schedulers}
+            self._started &= pairs
             for record in records:
                 for name in sorted(self._owned() & set(record.spec.schedulers)):
                     if (record.run, name) not in self._started:
                         await self._try_to_start(record, name)
-            await changes.wait(POLL_SECONDS if wanted - self._started else IDLE_SECONDS)
+            await changes.wait(POLL_SECONDS if pairs - self._started else IDLE_SECONDS)
 
     async def _try_to_start(self, record: RunRecord, scheduler: str) -> None:
         try:
@@ -58,7 +58,7 @@ class ForkStarts:
             await self._report(record, scheduler, error)
 
     async def _start(self, record: RunRecord, scheduler: str) -> bool:
-        """False while the rows of the parent are not there yet."""
+        """False while the rows of the parent are not copied yet."""
         bus, fork, store = self._service.bus, record.fork, self._store
         assert fork is not None
         subject = subjects.results(record.run, scheduler)

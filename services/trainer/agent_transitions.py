@@ -20,14 +20,14 @@ from shared.domain.times import seconds
 
 # Transitions in simulated queues, for each task and action.
 PLACEMENTS_PER_TASK = 4
-# Queues of so many results times devices at most are computed: they need memory.
+# At most this many results times devices, since their queues are all in memory.
 MOST_QUEUES = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Transitions:
-    """Rows of equal number. The state is that of `features.agent_state`, behind it, if the agent
-    observes the cluster, the queue of each action in units of the scale."""
+    """Columns of equal length. The state is that of `features.agent_state`; if the agent observes
+    the cluster, the queue of each action follows, in units of the scale."""
 
     task_id: Integers  # -1: generated
     state: Matrix
@@ -71,21 +71,23 @@ class TransitionsOfRun:
     def _in_simulated_queues(
         self, tasks: Tasks, time: Floats, energy: Floats, scale: float
     ) -> Transitions:
-        wanted = min(PLACEMENTS_PER_TASK * time.size, self.spec.learning.agent.replay // 2)
+        placements = min(PLACEMENTS_PER_TASK * time.size, self.spec.learning.agent.replay // 2)
         gap = np.maximum(np.diff(tasks.arrival_time), 0.0)
         random = np.random.default_rng([self.spec.seed, len(tasks)])
-        made = simulated_placements(
-            time.T, gap, self.actions, len(self.spec.platform), wanted, random
+        simulated = simulated_placements(
+            time.T, gap, self.actions, len(self.spec.platform), placements, random
         )
-        state, rows = agent_state(tasks), np.arange(len(made.task))
-        turnaround = made.queued[rows, made.action] + time[made.action, made.task]
-        used = energy[made.action, made.task]
+        state, rows = agent_state(tasks), np.arange(len(simulated.task))
+        turnaround = (
+            simulated.queued[rows, simulated.action] + time[simulated.action, simulated.task]
+        )
+        used = energy[simulated.action, simulated.task]
         return Transitions(
             task_id=np.full(len(rows), -1),
-            state=_with_queues(state[made.task], made.queued, scale),
-            action=made.action,
+            state=_with_queues(state[simulated.task], simulated.queued, scale),
+            action=simulated.action,
             reward=reward(turnaround, used, self.spec) / scale,
-            next_state=_with_queues(state[made.next_task], made.next_queued, scale),
+            next_state=_with_queues(state[simulated.next_task], simulated.next_queued, scale),
         )
 
     def of_results(self, results: Results, scale: float) -> Transitions:
@@ -98,14 +100,14 @@ class TransitionsOfRun:
             queued = self.actions.least(queues_before(results, ran_on, devices))
             time, state = results.turnaround, _with_queues(state[-len(results) :], queued, scale)
         share = results.share
-        made = Transitions(
+        transitions = Transitions(
             task_id=results.tasks.task_id,
             state=state,
             action=np.where(share > 0, self.actions.action_of(results.device), CPU),
             reward=reward(time, results.energy, self.spec) / scale,
             next_state=following(state),
         )
-        return made.rows((share == 0.0) | (share == 1.0))
+        return transitions.rows((share == 0.0) | (share == 1.0))
 
     def _time_and_energy(self, tasks: Tasks) -> list[tuple[Floats, Floats]]:
         """Expected ones, of each action."""

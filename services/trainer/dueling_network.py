@@ -39,12 +39,12 @@ class DuelingNetwork(nn.Module):
             return self._dueling((state - self.centre) / self.spread)
         task, queued = state[:, : len(self.centre)], state[:, len(self.centre) :]
         task = (task - self.centre) / self.spread
-        seen = torch.cat([task, queued / (1 + queued)], dim=1)
-        q: Tensor = self._dueling(seen) - self._cost_of_waiting * queued
+        inputs = torch.cat([task, queued / (1 + queued)], dim=1)
+        q: Tensor = self._dueling(inputs) - self._cost_of_waiting * queued
         return q
 
-    def _dueling(self, seen: Tensor) -> Tensor:
-        hidden = self.body(seen)
+    def _dueling(self, inputs: Tensor) -> Tensor:
+        hidden = self.body(inputs)
         advantage = self.advantage(hidden)
         q: Tensor = self.value(hidden) + advantage - advantage.mean(dim=1, keepdim=True)
         return q

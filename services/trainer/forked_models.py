@@ -1,11 +1,12 @@
 """The models that a learner begins a fork with.
 
-In lockstep that is the parent's version which decides the fork's first task. The bus keeps only the
-newest versions of a run, and of a finished one the first and the last. From the newest of them that
-is not too new, the versions up to that one are made again: from the same results, hence the same to
-the last bit. By wall clock it is the newest that knows no task of the fork.
+In lockstep, the fork needs the parent's version that decides the fork's first task. The bus keeps
+only the newest versions of a run, and of a finished run the first and the last. Starting at the
+newest of them that is not too new, the missing versions are made again from the same results, and
+so are the same to the last bit. By wall clock, the fork gets the newest version that was trained on
+no task of the fork.
 
-A learner that does not go on with the parent's models is pre-trained for the devices of the fork.
+A learner that does not continue with the parent's models is pre-trained for the fork's devices.
 """
 
 from __future__ import annotations
@@ -37,18 +38,18 @@ async def begin(
     pretrain: Callable[[], Awaitable[None]],
 ) -> None:
     """Publish the first model of the fork, if there has to be one."""
-    wanted = deciding_version(fork.at, spec) if spec.lockstep else 1
-    if wanted == 0:
+    first_version = deciding_version(fork.at, spec) if spec.lockstep else 1
+    if first_version == 0:
         return
     # Versions after an inherited one are made again, if those of both runs mean the same.
-    counted_alike = not spec.lockstep or fork.version == wanted
+    counted_alike = not spec.lockstep or fork.version == first_version
     if publisher.name not in fork.learners:
-        await _publish_own(publisher, spec, wanted, pretrain)
+        await _publish_own(publisher, spec, first_version, pretrain)
     elif (inherited := await _newest_usable(publisher, fork)) is not None:
-        version = inherited.manifest.version if counted_alike else wanted
+        version = inherited.manifest.version if counted_alike else first_version
         await _publish_inherited(publisher, store, fork, inherited, version)
     elif not counted_alike:
-        await _publish_own(publisher, spec, wanted, pretrain)
+        await _publish_own(publisher, spec, first_version, pretrain)
     elif spec.learning.pretrain_tasks:
         await pretrain()
 

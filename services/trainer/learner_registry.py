@@ -53,8 +53,8 @@ class LearnerRegistry:
 def _learners_in(reference: str) -> dict[str, type[Learner]]:
     location, _, class_name = reference.partition(":")
     try:
-        found = classes_in(load_module(location), Learner, class_name)
-        return {_free_name(getattr(each, "name", "")): each for each in found}
+        learners = classes_in(load_module(location), Learner, class_name)
+        return {_free_name(getattr(each, "name", "")): each for each in learners}
     except (PluginError, ValueError) as error:
         log.warning("a plug-in is left out", plugin=reference, error=str(error))
         return {}

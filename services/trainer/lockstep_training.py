@@ -59,7 +59,7 @@ class LockstepTraining(TrainingLoop):
         self._arrived.set()
 
     def take_results_of(self, failed: TrainingLoop) -> None:
-        """Nothing: what is missing is read from ClickHouse."""
+        """Nothing to do: missing results are read from ClickHouse."""
 
     async def roll_back(self, version: int) -> Manifest:
         raise NotAllowed(

@@ -34,10 +34,10 @@ def simulated_placements(
     count: int,
     random: np.random.Generator,
 ) -> Placements:
-    """About `count` of them. `time`: seconds of each task (row) by each action (column); `gap`:
-    seconds from the arrival before to each task's. Streams draw tasks at random, and each device
-    serves what it is given in order. Most placements are by earliest finish; whatever was chosen,
-    each other action's next state is known, too."""
+    """About `count` placements. `time`: seconds of each task (row) by each action (column); `gap`:
+    seconds from the previous arrival to each task's. Streams draw tasks at random, and each device
+    serves its tasks in order. Most placements are by earliest finish; the next state of every other
+    action is computed, too."""
     steps = max(count // (STREAMS * len(actions)), 1)
     pace = 1 / random.uniform(LEAST_RATE, MOST_RATE, STREAMS)
     queued, stream = np.zeros((STREAMS, devices)), np.arange(STREAMS)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from services.trainer.training_loop import TrainingLoop
 
 RESTART_SECONDS = 1.0
-# So many failures within so many seconds: the learner's scheduler is suspended.
+# After this many failures within this many seconds the learner's scheduler is suspended.
 MOST_FAILURES = 3
 RECENT_SECONDS = 60.0
 
@@ -110,11 +110,11 @@ class Trainer:
         self._tasks[record.run, name] = task
 
     async def _keep_training(self, record: RunRecord, name: str) -> None:
-        """A loop that fails is replaced by a new one, restored from the bus and the store, with the
+        """Replace a loop that fails by a new one, restored from the bus and the store, with the
         learner as its file is then.
 
         In lockstep the learner's scheduler waits for its models, so it is suspended after some
-        failures: the run goes on without it."""
+        failures, and the run continues without it."""
         loop = self._loops.get((record.run, name))
         failed_at: deque[float] = deque(maxlen=MOST_FAILURES)
         while True:

@@ -87,8 +87,8 @@ class TrainingLoop(ABC):
 
     @property
     def _first_task(self) -> int:
-        """The first one that may be learned from: a learner that does not go on with the parent's
-        models knows nothing of its devices."""
+        """The first task to learn from. A learner that does not continue with the parent's models
+        learns from no task of the parent, which may have other devices."""
         fork = self._fork
         return 0 if fork is None else fork.learners.get(self._learner.name, fork.at)
 

@@ -1,10 +1,10 @@
 """How many batches of tasks may be published ahead: by the generator, or by the gateway for
 submitted tasks.
 
-Two limits. The lead over the *fastest* scheduler, simulation included, keeps pausing quick, memory
-flat, and learners from deciding long before results come back; a slow scheduler lags alone. The
-fill level of the streams is the hard limit: before one is full, publishing waits for its slowest
-consumer.
+There are two limits. The first is the lead over the *fastest* scheduler, simulation included: a
+small lead makes pausing quick, bounds the memory, and lets learners decide soon after the results
+of earlier tasks; a slow scheduler does not delay others. The second is the fill level of the
+streams: before one is full, publishing waits for its slowest consumer.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class BackPressure:
         return self._lead_batches - min(lags)
 
     async def _count_free_of_executor(self, record: RunRecord) -> int:
-        """In a real run the lead is that over the scheduler that was executed farthest: enough for
-        the turns of all of them."""
+        """In a real run the lead over the scheduler whose execution is farthest: enough for the
+        turns of all schedulers."""
         if await self._any_stream_full():
             return 0
         sent = await self._last_batch(subjects.TASKS, subjects.tasks(record.run))

@@ -309,11 +309,11 @@ class Bus:
         return sequence
 
     async def broadcast(self, subject: str, body: bytes) -> None:
-        """To whoever listens now; not stored."""
+        """Send it to the current subscribers; it is not stored."""
         await self._client.publish(subject, body)
 
     async def request(self, subject: str, body: bytes, timeout: float) -> Msg:
-        """The reply of one of those that answer there."""
+        """The reply of one of the subscribers."""
         return await self._client.request(subject, body, timeout=timeout)
 
     async def last_message(
@@ -389,10 +389,10 @@ class Bus:
             message_id=message_id,
         )
 
-    async def roll_call(self, patience: float = roll_call.PATIENCE_SECONDS) -> list[ServiceReport]:
+    async def roll_call(self, timeout: float = roll_call.WAIT_SECONDS) -> list[ServiceReport]:
         """The reports of all running services."""
         caller = self.settings.nats_user or self.service
-        return await roll_call.collect(self._client, caller, patience)
+        return await roll_call.collect(self._client, caller, timeout)
 
     async def listen(self, subject: str, handler: Callable[[Msg], Awaitable[None]]) -> Subscription:
         """Subscribe to new messages without acknowledgements, for live views."""

@@ -79,7 +79,7 @@ class DeadLetterQueue:
             raise NotFound(f"no dead letter {sequence}") from None
         return read(message)
 
-    async def page(self, wanted: Filter, limit: int, before: int | None = None) -> Page:
+    async def page(self, criteria: Filter, limit: int, before: int | None = None) -> Page:
         """The newest letters below `before`."""
         state = (await self._bus.jetstream.stream_info(subjects.REJECTED)).state
         oldest, end = max(state.first_seq, 1), state.last_seq + 1
@@ -88,9 +88,9 @@ class DeadLetterQueue:
         scanned, window = 0, FIRST_WINDOW
         while end > oldest and len(matching) < limit and scanned < MAX_SCANNED:
             start = max(end - window, oldest)
-            letters = [letter async for letter in self._between(start, end, wanted.service)]
+            letters = [letter async for letter in self._between(start, end, criteria.service)]
             scanned += len(letters)
-            matching += [letter for letter in reversed(letters) if wanted.matches(letter)]
+            matching += [letter for letter in reversed(letters) if criteria.matches(letter)]
             end, window = start, min(window * 2, LARGEST_WINDOW)
         if len(matching) > limit:
             matching = matching[:limit]
@@ -123,19 +123,19 @@ class DeadLetterQueue:
                 return False
             raise
 
-    async def purge(self, wanted: Filter, up_to: int) -> tuple[int, bool]:
+    async def purge(self, criteria: Filter, up_to: int) -> tuple[int, bool]:
         """Remove letters up to a sequence; returns how many, and whether none are left.
 
         With a subject, one call removes at most MAX_SCANNED letters.
         """
-        if wanted.subject is None:
+        if criteria.subject is None:
             before = await self.counts()
-            subject = subjects.rejected(wanted.service) if wanted.service else None
+            subject = subjects.rejected(criteria.service) if criteria.service else None
             await self._bus.jetstream.purge_stream(
                 subjects.REJECTED, seq=up_to + 1, subject=subject
             )
             return max((before - await self.counts()).total(), 0), True
-        page = await self.page(wanted, MAX_SCANNED, up_to + 1)
+        page = await self.page(criteria, MAX_SCANNED, up_to + 1)
         removed = [await self.remove(letter.sequence) for letter in page.letters]
         return sum(removed), page.next_before is None
 
@@ -160,14 +160,14 @@ def read(message: RawStreamMsg) -> Letter:
 
 def subject_matches(pattern: str, subject: str) -> bool:
     """With the wildcards of NATS: * is any token, > is all that follow."""
-    wanted, tokens = pattern.split("."), subject.split(".")
-    if wanted[-1] == ">":
-        wanted = wanted[:-1]
-        if len(tokens) <= len(wanted):
+    expected, tokens = pattern.split("."), subject.split(".")
+    if expected[-1] == ">":
+        expected = expected[:-1]
+        if len(tokens) <= len(expected):
             return False
-        tokens = tokens[: len(wanted)]
-    return len(wanted) == len(tokens) and all(
-        want in ("*", token) for want, token in zip(wanted, tokens, strict=True)
+        tokens = tokens[: len(expected)]
+    return len(expected) == len(tokens) and all(
+        pattern_token in ("*", token) for pattern_token, token in zip(expected, tokens, strict=True)
     )
 
 

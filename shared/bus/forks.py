@@ -1,7 +1,7 @@
 """Forks: runs that share the beginning of another one, their parent.
 
-Before the first task of its own every scheduler of a fork has a message on
-`results.<run>.<scheduler>` with its cluster as it was in the parent: the simulator makes it.
+Before a fork's first own task, the simulator publishes a message on `results.<run>.<scheduler>` for
+every scheduler, with the scheduler's cluster as it was in the parent.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from shared.messages import subjects
 from shared.messages.runs import RunRecord
 
 
-async def checkpoints_missing(bus: Bus, record: RunRecord) -> list[str]:
+async def schedulers_without_checkpoint(bus: Bus, record: RunRecord) -> list[str]:
     """The schedulers of a fork that cannot go on yet."""
     if record.fork is None or record.fork.at == 0:
         return []
@@ -39,7 +39,7 @@ async def parent_of(runs: RunBook, record: RunRecord) -> RunRecord | None:
 
 
 def needed_by_forks(records: Iterable[RunRecord]) -> set[str]:
-    """The runs that an active fork shares tasks with: deleted, they would be missing there."""
+    """The runs whose tasks an active fork shares: they must not be deleted."""
     by_run = {record.run: record for record in records}
     needed: set[str] = set()
     for record in by_run.values():

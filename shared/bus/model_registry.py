@@ -113,14 +113,14 @@ def _signed(bus: Bus, manifest: Manifest) -> dict[str, str]:
     return headers
 
 
-async def models_missing(bus: Bus, record: RunRecord) -> list[str]:
+async def learners_without_model(bus: Bus, record: RunRecord) -> list[str]:
     """The learners of this run that have not been pre-trained yet, unless they are suspended."""
     run = record.run
-    wanted = [name for name in record.learning_schedulers if name in record.competing]
-    if not wanted or record.spec.learning.pretrain_tasks == 0:
+    learners = [name for name in record.learning_schedulers if name in record.competing]
+    if not learners or record.spec.learning.pretrain_tasks == 0:
         return []
     info = await bus.jetstream.stream_info(
         subjects.MODELS, subjects_filter=subjects.model(run, "*")
     )
     stored = info.state.subjects or {}
-    return [name for name in wanted if subjects.model(run, name) not in stored]
+    return [name for name in learners if subjects.model(run, name) not in stored]

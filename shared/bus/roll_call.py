@@ -12,12 +12,12 @@ from shared.messages import subjects
 from shared.messages.events import ServiceReport
 from shared.runtime.logs import logger
 
-PATIENCE_SECONDS = 0.4
+WAIT_SECONDS = 0.4
 
 log = logger()
 
 
-async def collect(client: Client, caller: str, patience: float) -> list[ServiceReport]:
+async def collect(client: Client, caller: str, timeout: float) -> list[ServiceReport]:
     """The reports; waiting ends `patience` seconds after the last one."""
     # Not an inbox: permission to publish there would allow forging JetStream's replies.
     reply_subject = f"{subjects.PRESENT}.{caller}.{secrets.token_hex(8)}"
@@ -27,7 +27,7 @@ async def collect(client: Client, caller: str, patience: float) -> list[ServiceR
         await client.publish(subjects.ROLL_CALL, b"", reply=reply_subject)
         while True:
             try:
-                reply = await replies.next_msg(timeout=patience)
+                reply = await replies.next_msg(timeout=timeout)
             except nats.errors.TimeoutError:
                 break
             if not reply.data:  # sent by the server when no service is subscribed

@@ -102,7 +102,7 @@ class RunBook:
         return True
 
     async def local(self, run: str) -> RunRecord:
-        """The local copy, which may lag behind: whoever depends on its state calls `refresh`."""
+        """The local copy, which may lag behind: call `refresh` first where its state matters."""
         if run not in self._records:
             self._records[run] = await self.get(run)
         return self._records[run]

@@ -1,4 +1,4 @@
-"""Tells when a run's record changes, so that nobody has to poll the run book often."""
+"""Waits for changes of run records, so that services need not poll the run book often."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class RunChanges:
         self._changed = asyncio.Event()
 
     async def listen(self) -> None:
-        """Before the run book is read for the first time."""
+        """Call this before the run book is read for the first time."""
 
         async def on_change(message: Msg) -> None:
             self._changed.set()
@@ -25,8 +25,8 @@ class RunChanges:
         await self._bus.listen(subjects.RUNS_SUBJECTS, on_change)
 
     async def wait(self, seconds: float) -> bool:
-        """Until a record has changed since the last call, or, in case a message was missed, that
-        time has passed; whether one has."""
+        """Wait until a record has changed since the last call, or until the time is over, in case
+        a message was missed; whether one has changed."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._changed.wait(), seconds)
         changed = self._changed.is_set()

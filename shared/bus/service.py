@@ -178,7 +178,7 @@ class Service:
                 await early.unsubscribe()
 
     async def _answer_roll_calls_early(self) -> Subscription | None:
-        """A service that waits for ClickHouse says so in /api/health. Not a scheduler: it would
+        """Let /api/health say that a service waits for ClickHouse. Not a scheduler: it would
         count as deployed."""
         if self.scheduler:
             return None

@@ -1,9 +1,9 @@
 """Suspends a scheduler that keeps failing in a run, so that the run goes on without it.
 
-A worker (or the trainer) only asks for it: the generator writes the run record, since a process
-that runs plug-ins must not. From then on the scheduler's consumer skips the tasks of that run. A
-retry lets it take part again: a consumer of its own then delivers the run's tasks from the first
-one that it had not decided. They are kept until then while TASKS has room.
+Workers and the trainer only request it: the generator writes the run record, since a process that
+runs plug-ins must not. From then on the scheduler's consumer skips the tasks of that run. A retry
+lets the scheduler take part again: a consumer of its own delivers the run's tasks from the first
+one that it had not decided. Until then these tasks are kept, as long as TASKS has room.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ async def executed_up_to(bus: Bus, run: str, scheduler: str) -> int:
 async def request_suspension(
     bus: Bus, run: str, scheduler: str, reason: str, batch: int | None
 ) -> bool:
-    """Ask the generator; False if none answers: then the scheduler goes on trying."""
+    """Ask the generator; False: none answers, so the scheduler keeps trying."""
     request = SuspensionRequest(
         run=run, scheduler=scheduler, reason=reason[:REASON_CHARACTERS], batch=batch
     )
@@ -159,15 +159,15 @@ async def _first_undecided(bus: Bus, record: RunRecord, scheduler: str) -> tuple
     else:
         consumers = {info.name: info for info in await bus.jetstream.consumers_info(subjects.TASKS)}
         sequence = decided_up_to(record, scheduler, consumers) + 1
-    found = await _batch_at(bus, record.run, sequence)
-    if found is None:  # it has decided all that were sent
+    first_batch = await _batch_at(bus, record.run, sequence)
+    if first_batch is None:  # it has decided all that were sent
         return (await load_position(bus, record.run)).next_batch, sequence
-    return found
+    return first_batch
 
 
 async def _check_tasks_are_kept(bus: Bus, run: str, scheduler: str, suspension: Suspension) -> None:
-    found = await _batch_at(bus, run, suspension.next_sequence)
-    stored = (await load_position(bus, run)).next_batch if found is None else found[0]
+    first_batch = await _batch_at(bus, run, suspension.next_sequence)
+    stored = (await load_position(bus, run)).next_batch if first_batch is None else first_batch[0]
     if stored > suspension.next_batch:
         raise NotAllowed(
             f"{scheduler} cannot continue run {run}: batches {suspension.next_batch} to "
@@ -187,11 +187,11 @@ async def _batch_at(bus: Bus, run: str, sequence: int) -> tuple[int, int] | None
         return None
     except TRANSIENT_ERRORS as error:
         raise Unavailable(f"NATS does not answer: {error!r}") from None
-    found = message.seq or sequence
+    batch_sequence = message.seq or sequence
     try:
-        return batches.peek(message.data or b"", subject).envelope.batch, found
+        return batches.peek(message.data or b"", subject).envelope.batch, batch_sequence
     except Unreadable:  # a worker makes it a dead letter
-        return await _batch_at(bus, run, found + 1)
+        return await _batch_at(bus, run, batch_sequence + 1)
 
 
 async def _publish_event(

@@ -1,8 +1,8 @@
 """OpenTelemetry traces: one for each batch, from its tasks on the bus to its stored results.
 
-A span stands for making a message, or for storing one. Its id follows from the message's, and the
-trace's from the run and the batch; so nothing has to be passed on, and a batch that is redelivered
-stays in its trace. Off, and without any cost, unless HYBRID_TRACES is set.
+A span stands for making a message, or for storing one. Its id is computed from the message's id,
+and the trace's id from the run and the batch. So no context has to be sent along, and a batch that
+is redelivered stays in its trace. Off, and without any cost, unless HYBRID_TRACES is set.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Tracing:
     def __init__(self, exporter: Literal["otlp", "console"], service: str) -> None:
         self._ids = _Ids()
         resource = Resource.create({"service.namespace": "hybrid", "service.name": service})
-        # The standard variables say where to, and which share of the batches.
+        # OpenTelemetry's own variables say where to send them, and which share of the batches.
         self._provider = TracerProvider(
             id_generator=self._ids, resource=resource, shutdown_on_exit=False
         )
@@ -44,14 +44,15 @@ class Tracing:
         self._tracer = self._provider.get_tracer("hybrid")
 
     def published(self, envelope: Envelope, rows: int, since: int) -> None:
-        """A batch is on the bus; `since`, unless a handler was called for it: nanoseconds."""
+        """A batch was published. The span starts when the handler was called, without a handler at
+        `since`: nanoseconds."""
         parent = MADE_FROM.get(envelope.kind)
         made_from = None if parent is None else _parent(envelope, parent)
         name, kind = f"{envelope.kind} {envelope.scheduler}".strip(), SpanKind.PRODUCER
         self._record(envelope, name, kind, made_from, rows, _called_at.get(since))
 
     def stored(self, envelope: Envelope, rows: int, since: int) -> None:
-        """A batch is in ClickHouse."""
+        """A batch was stored in ClickHouse."""
         name = f"store {envelope.kind} {envelope.scheduler}".strip()
         self._record(envelope, name, SpanKind.CONSUMER, envelope, rows, since)
 
@@ -124,10 +125,10 @@ def _parent(envelope: Envelope, kind: str) -> Envelope:
 
 
 def _context(parent: Envelope) -> Any:
-    """Of the span that made this message, in whatever process."""
+    """The context of the span that made this message, in any process."""
     flags = TraceFlags(TraceFlags.SAMPLED)
-    found = SpanContext(_trace_id(parent), _span_id(parent.message_id), True, flags)
-    return trace.set_span_in_context(NonRecordingSpan(found))
+    span = SpanContext(_trace_id(parent), _span_id(parent.message_id), True, flags)
+    return trace.set_span_in_context(NonRecordingSpan(span))
 
 
 def _trace_id(envelope: Envelope) -> int:

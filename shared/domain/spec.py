@@ -126,13 +126,13 @@ class RunSpec(SpecModel):
     @property
     def platform(self) -> Platform:
         """The devices, and where task times come from; made once."""
-        made = self._platform
+        cached = self._platform
         # A copy of this spec with another cluster or physics has this one's platform with it.
-        if made is None or made[0] is not self.cluster or made[1] is not self.physics:
+        if cached is None or cached[0] is not self.cluster or cached[1] is not self.physics:
             defaults = self.physics.defaults(self.cluster.gpu_memory_mb)
             platform = make_platform(self.cluster, defaults, self.physics.measured)
-            made = self._platform = (self.cluster, self.physics, platform)
-        return made[2]
+            cached = self._platform = (self.cluster, self.physics, platform)
+        return cached[2]
 
     def __eq__(self, other: object) -> bool:
         """Of the fields: what was computed from them does not count."""

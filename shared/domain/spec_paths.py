@@ -47,40 +47,40 @@ def set_path(data: dict[str, Any], change: str) -> None:
     """Set one field of a complete spec as plain data. Whether the value fits is checked later."""
     path, value = parse_change(change)
     *above, last = keys = path.split(".")
-    here: Any = data
+    node: Any = data
     for depth, key in enumerate(above):
-        here = here[_key(here, key, keys[:depth], path)]
-    if isinstance(here, list) and last == str(len(here)):
-        here.append(value)
+        node = node[_key(node, key, keys[:depth], path)]
+    if isinstance(node, list) and last == str(len(node)):
+        node.append(value)
         return
-    key = _key(here, last, keys[:-1], path)
+    key = _key(node, last, keys[:-1], path)
     if path == "workload.preset" and isinstance(value, str):
         # The figures of the preset before would stay.
         for name in ("mix", "arrival_rate"):
-            here.pop(name, None)
+            node.pop(name, None)
     if value is None:
-        here.pop(key)
-    elif isinstance(here[key], list) and isinstance(value, str):
-        here[key] = [name.strip() for name in value.split(",") if name.strip()]
+        node.pop(key)
+    elif isinstance(node[key], list) and isinstance(value, str):
+        node[key] = [name.strip() for name in value.split(",") if name.strip()]
     else:
-        here[key] = value
+        node[key] = value
 
 
-def _key(here: Any, key: str, above: list[str], path: str) -> Any:
+def _key(node: Any, key: str, above: list[str], path: str) -> Any:
     """The key or index, which must be there: a complete spec has all fields."""
     where = ".".join(above) or "the spec"
-    if isinstance(here, dict):
-        if key not in here:
-            close = difflib.get_close_matches(key, here, n=1)
+    if isinstance(node, dict):
+        if key not in node:
+            close = difflib.get_close_matches(key, node, n=1)
             hint = f" (did you mean {close[0]}?)" if close else ""
-            allowed = ", ".join(sorted(here))
+            allowed = ", ".join(sorted(node))
             raise SpecError([f"{path}: {where} has no {key!r}{hint}; allowed: {allowed}"])
         return key
-    if isinstance(here, list):
-        if not key.isdigit() or int(key) >= len(here):
-            allowed = f"0 to {len(here) - 1}" if here else "nothing: it is empty"
-            hint = "; the short form has cluster.gpus and cluster.cpus" if not here else ""
+    if isinstance(node, list):
+        if not key.isdigit() or int(key) >= len(node):
+            allowed = f"0 to {len(node) - 1}" if node else "nothing: it is empty"
+            hint = "; the short form has cluster.gpus and cluster.cpus" if not node else ""
             hint = hint if path.startswith("cluster.devices") else ""
             raise SpecError([f"{path}: {where} has no entry {key}; allowed: {allowed}{hint}"])
         return int(key)
-    raise SpecError([f"{path}: {where} is {here!r}, which has no fields below it"])
+    raise SpecError([f"{path}: {where} is {node!r}, which has no fields below it"])

@@ -47,8 +47,8 @@ def seconds(tasks: Tasks, spec: RunSpec) -> Floats:
 
 
 def real_seconds(tasks: Tasks, spec: RunSpec) -> Floats:
-    """The time that each task will really take. For the simulator, the Oracle and references: a
-    policy that uses it knows what nobody can know."""
+    """The time that each task will really take. Only for the simulator, the Oracle and references:
+    no real scheduler can know it."""
     times = seconds(tasks, spec)
     noise = spec.physics.noise
     if noise == 0:

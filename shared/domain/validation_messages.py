@@ -45,16 +45,16 @@ def _follow(location: tuple[int | str, ...], model: type[BaseModel]) -> tuple[li
     """The keys as they were written, and the type around the last one."""
     path: list[str] = []
     around: Any = None
-    here: Any = model
+    node: Any = model
     for part in location:
         # In a union, the tag of the model is a part of the location, but not a key.
-        if (tagged := _tagged_model(here, part)) is not None:
-            here = tagged
+        if (tagged := _tagged_model(node, part)) is not None:
+            node = tagged
             continue
-        if isinstance(part, str) and _is_choice_of_values(here):
+        if isinstance(part, str) and _is_choice_of_values(node):
             continue
         path.append(str(part))
-        around, here = here, _inside(here, part)
+        around, node = node, _inside(node, part)
     return path, around
 
 

@@ -57,8 +57,8 @@ class Child:
 
     def run(self, argv: list[str] | None = None, **work: Any) -> dict[str, Any]:
         """Seconds of preparation, transfer and kernel, joules, and why it failed."""
-        asked = time.monotonic()
-        started = transferred = asked
+        requested_at = time.monotonic()
+        started = transferred = requested_at
         failure = None
         self._energy.begin()
         try:
@@ -78,7 +78,7 @@ class Child:
             failure = _explain(error)
         ended = time.monotonic()
         return {
-            "preparation_s": started - asked,
+            "preparation_s": started - requested_at,
             "transfer_s": max(transferred - started, 0.0),
             "kernel_s": ended - max(transferred, started),
             "energy_j": self._energy.end(),

@@ -46,11 +46,11 @@ class Measured:
     transfer_s: float = 0.0
     energy_j: float | None = None  # None: no counter
     failure: str | None = None  # None: ok
-    dispatch_s: float = 0.0  # of the time between, neither transfer nor kernel
+    dispatch_s: float = 0.0  # the part of that time that is neither transfer nor kernel
 
 
 class DeviceProcess:
-    """`run` never raises for what the work did: a failure is part of its answer, and a process that
+    """`run` never raises because work failed: the failure is part of its answer. A process that
     died is started again for the next work."""
 
     def __init__(
@@ -71,9 +71,9 @@ class DeviceProcess:
 
     async def start(self) -> None:
         """Raises RuntimeError where the machine has no such device."""
-        missing = self.device.missing()
-        if missing is not None:
-            raise RuntimeError(missing)
+        problem = self.device.problem()
+        if problem is not None:
+            raise RuntimeError(problem)
         threads = str(self.device.threads or len(self.device.cores))
         self._process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "shared.execution.child"),
@@ -108,22 +108,24 @@ class DeviceProcess:
         await self._kill()
 
     async def _run(self, work: Work) -> Measured:
-        asked = time.monotonic()
+        requested_at = time.monotonic()
         request: dict[str, Any] = asdict(work)
         if work.kind.startswith(COMMAND):
             name = work.kind.removeprefix(COMMAND)
             if name not in self._commands:
-                return Measured(asked, asked, failure=f"no command {name!r} is allowed")
+                return Measured(
+                    requested_at, requested_at, failure=f"no command {name!r} is allowed"
+                )
             request["argv"] = list(self._commands[name])
         if self._process is None:
             try:
                 await self.start()
             except RuntimeError as error:
-                return Measured(asked, time.monotonic(), failure=str(error))
-        asked = time.monotonic()
+                return Measured(requested_at, time.monotonic(), failure=str(error))
+        requested_at = time.monotonic()
         answer = await self._ask(request, self.limits.seconds)
         ended = time.monotonic()
-        started = min(asked + answer.get("preparation_s", 0.0), ended)
+        started = min(requested_at + answer.get("preparation_s", 0.0), ended)
         transfer = answer.get("transfer_s", 0.0)
         busy = transfer + answer.get("kernel_s", ended - started)
         return Measured(
@@ -136,7 +138,7 @@ class DeviceProcess:
         )
 
     async def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """The answer of the process. One that gives none is ended, and the answer says why."""
+        """The answer of the process. If it gives none, it is killed and the answer says why."""
         process = self._process
         assert process is not None
         assert process.stdin is not None
@@ -158,7 +160,7 @@ class DeviceProcess:
         if line.endswith(b"\n"):
             answer: dict[str, Any] = json.loads(line)
             return answer
-        with suppress(TimeoutError):  # its own status says more than that of being killed here
+        with suppress(TimeoutError):  # its own exit status says more than that of the kill below
             async with asyncio.timeout(STOP_SECONDS):
                 await process.wait()
         return {"failure": _how_it_ended(await self._kill())}

@@ -1,4 +1,4 @@
-"""Energy counters of the machine, where it has some that this user may read.
+"""Energy counters of the machine, if it has some and this user may read them.
 
 RAPL counts a whole processor package: a device counts for its part of the cores. NVML counts a GPU.
 """

@@ -1,4 +1,4 @@
-"""The computations that a task of a real run stands for, by its kind.
+"""The computations that tasks of real runs perform, by kind.
 
 A task of size N (times the device's `scale`) works on blocks of 16,384 float32 elements, N of each
 operand:
@@ -14,7 +14,7 @@ library made for products speeds up the more, the higher the intensity. A share 
 share of the rows, elements, transforms or blocks.
 
 Inputs are prepared before the clock starts. Each kernel checks all of its result against a value
-found in another way.
+that is computed in another way.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class WrongResult(Exception):
 
 
 class Inputs:
-    """The arrays of a device: made once, and longer ones when a task needs them."""
+    """The arrays of a device: made once, and made again when a task needs longer ones."""
 
     def __init__(self, library: Library, *, copies: bool = True) -> None:
         """`copies`: whether the memory of tasks will be copied to the device."""
@@ -79,13 +79,13 @@ class Inputs:
         library, total = self.library, round(memory_mb * MB)
 
         def run() -> None:
-            left = total
+            remaining = total
             position = 0
-            while left > 0:
-                length = min(left, STAGING - position)
+            while remaining > 0:
+                length = min(remaining, STAGING - position)
                 piece = slice(position, position + length)
                 library.copy(self._host[piece], self._device[piece])
-                left -= length
+                remaining -= length
                 position = (position + length) % STAGING
             library.finish()
 
@@ -125,9 +125,9 @@ def _matmul(size: float, intensity: float, share: float, inputs: Inputs) -> Run:
 
     def run() -> None:
         inputs.library.multiply(left, right, out)
-        # Freivalds' check: the product with a vector, here of ones, found in another order.
-        expected, found = left @ right.sum(1), out.sum(1)
-        _check("matmul", float(abs(expected - found).max()), float(expected.max()))
+        # Freivalds' check: the product with a vector, here of ones, computed in another order.
+        expected, actual = left @ right.sum(1), out.sum(1)
+        _check("matmul", float(abs(expected - actual).max()), float(expected.max()))
 
     return run
 
@@ -156,10 +156,10 @@ def _fft(size: float, intensity: float, share: float, inputs: Inputs) -> Run:
     def run() -> None:
         for start, length in inputs.chunks(transforms * POINTS):
             rows = inputs.a[start : start + length].reshape(-1, POINTS)
-            found = inputs.library.transform(rows)
+            spectrum = inputs.library.transform(rows)
             # Parseval: a transform of n points has n times the energy.
             expected = POINTS * float((rows * rows).sum())
-            _check("fft", abs(inputs.library.energy(found) - expected), expected)
+            _check("fft", abs(inputs.library.energy(spectrum) - expected), expected)
 
     return run
 
@@ -177,11 +177,11 @@ def _sort(size: float, intensity: float, share: float, inputs: Inputs) -> Run:
                 sort_rows(inputs.a[end - rest : end].reshape(1, rest))
 
     def sort_rows(rows: Array) -> None:
-        found = inputs.library.sort(rows)
-        if not bool((found[:, 1:] >= found[:, :-1]).all()):
+        ordered = inputs.library.sort(rows)
+        if not bool((ordered[:, 1:] >= ordered[:, :-1]).all()):
             raise WrongResult("sort: not in rising order")
         expected = _sum(rows)
-        _check("sort", abs(_sum(found) - expected), expected)
+        _check("sort", abs(_sum(ordered) - expected), expected)
 
     return run
 

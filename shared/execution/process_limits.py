@@ -11,7 +11,7 @@ from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
 
-# Found before a fork, after which little is allowed.
+# Looked up before a fork: few calls are safe after it.
 _prctl: Callable[..., int] | None = getattr(ctypes.CDLL(None), "prctl", None)
 
 
@@ -24,16 +24,16 @@ def die_with(parent: int) -> None:
 
 
 def limit_memory(memory_mb: float) -> None:
-    """That much more address space than this process has now."""
-    whole = round(memory_mb * 1e6) + _address_space()
+    """Allow this process that much more address space than it has now."""
+    size = round(memory_mb * 1e6) + _address_space()
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     if hard != resource.RLIM_INFINITY:
-        whole = min(whole, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (whole, hard))
+        size = min(size, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (size, hard))
 
 
 def _address_space() -> int:
-    """Bytes; 0 where the system does not say."""
+    """Bytes; 0: the system does not report it."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
     except OSError:

@@ -25,7 +25,7 @@ class DeviceSetting:
     library: str = "blas"
     threads: int = 0  # of the library; 0: one for each core
     copy: bool = False  # whether the memory of a task is really copied to the device
-    # Of the data of a task, operands and memory: 1 is what docs/profiler.md says of a size.
+    # Factor of a task's data, operands and memory; 1: as docs/profiler.md defines sizes.
     scale: float = 1.0
 
     @field_validator("cores")
@@ -60,9 +60,9 @@ class DeviceSetting:
     def torch_device(self) -> str | None:
         return self.library.removeprefix(TORCH) if self.library.startswith(TORCH) else None
 
-    def missing(self) -> str | None:
-        """What of it this machine does not have; None: it has all. A torch device is looked for
-        by the device's process, which imports torch."""
+    def problem(self) -> str | None:
+        """What this machine lacks for it; None: nothing. A torch device is looked for by the
+        device's process, which imports torch."""
         available = os.sched_getaffinity(0)
         absent = sorted(set(self.cores) - available)
         if absent:
@@ -86,26 +86,26 @@ def settings_of(real: Mapping[str, Any], count: int = 1) -> list[DeviceSetting]:
     """The settings of equal devices by the `real` block of their type: `cores` and `library` of one
     device, or `cores` for all of them, which they share out evenly."""
     try:
-        whole = DeviceSetting(**real)
+        setting = DeviceSetting(**real)
     except ValidationError as error:
         problems = [
             f"real.{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()
         ]
         raise SpecError(problems) from None
     if count == 1:
-        return [whole]
-    each, rest = divmod(len(whole.cores), count)
+        return [setting]
+    each, rest = divmod(len(setting.cores), count)
     if each == 0 or rest:
         raise SpecError(
-            [f"real.cores: {len(whole.cores)} cores for {count} devices; give each as many"]
+            [f"real.cores: {len(setting.cores)} cores cannot be shared equally by {count} devices"]
         )
     return [
         DeviceSetting(
-            cores=whole.cores[number * each : (number + 1) * each],
-            library=_numbered(whole.library, number),
-            threads=whole.threads,
-            copy=whole.copy,
-            scale=whole.scale,
+            cores=setting.cores[number * each : (number + 1) * each],
+            library=_numbered(setting.library, number),
+            threads=setting.threads,
+            copy=setting.copy,
+            scale=setting.scale,
         )
         for number in range(count)
     ]

@@ -120,7 +120,7 @@ def _decode(body: bytes, subject: str, first_row: int) -> Batch:
 def select_columns(rows: pa.RecordBatch, columns: tuple[Column, ...]) -> pa.RecordBatch:
     """Just these columns, checked; those that were left out get their usual value."""
     rows = _known_columns(rows, columns)
-    arrays = [array(rows, wanted) for wanted in columns]
+    arrays = [array(rows, expected) for expected in columns]
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(columns))
 
 
@@ -129,11 +129,11 @@ def complete(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
     return select_columns(rows, COLUMNS[kind])
 
 
-def array(rows: pa.RecordBatch, wanted: Column) -> pa.Array:
+def array(rows: pa.RecordBatch, expected: Column) -> pa.Array:
     """One column; if it was left out, its usual value in all rows."""
-    if wanted.name in rows.schema.names:
-        return rows.column(wanted.name)
-    return _repeated(wanted.left_out, wanted.type, rows.num_rows)
+    if expected.name in rows.schema.names:
+        return rows.column(expected.name)
+    return _repeated(expected.left_out, expected.type, rows.num_rows)
 
 
 def _known_columns(rows: pa.RecordBatch, columns: tuple[Column, ...]) -> pa.RecordBatch:
@@ -158,17 +158,19 @@ def _known_columns(rows: pa.RecordBatch, columns: tuple[Column, ...]) -> pa.Reco
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(present))
 
 
-def _checked(rows: pa.RecordBatch, wanted: Column, places: dict[str, int]) -> pa.Array:
+def _checked(rows: pa.RecordBatch, expected: Column, places: dict[str, int]) -> pa.Array:
     """A column of the right type, possibly under its former name."""
-    index = places.get(wanted.name)
+    index = places.get(expected.name)
     if index is None:
-        values = rows.column(places[wanted.formerly])
+        values = rows.column(places[expected.formerly])
         if not pa.types.is_integer(values.type):
-            raise Unreadable(f"column {wanted.formerly} is {values.type}, expected {wanted.type}")
-        return values.cast(wanted.type)
+            raise Unreadable(
+                f"column {expected.formerly} is {values.type}, expected {expected.type}"
+            )
+        return values.cast(expected.type)
     values = rows.column(index)
-    if values.type != wanted.type:
-        raise Unreadable(f"column {wanted.name} is {values.type}, expected {wanted.type}")
+    if values.type != expected.type:
+        raise Unreadable(f"column {expected.name} is {values.type}, expected {expected.type}")
     return values
 
 
@@ -335,10 +337,10 @@ def _rows(
     """With a column for each value that is not None, behind those of `before`."""
     fields, arrays = [], []
     for field in SCHEMAS[kind]:
-        given = values.get(field.name)
-        if given is not None:
+        value = values.get(field.name)
+        if value is not None:
             fields.append(field)
-            arrays.append(_array(given, field.type))
+            arrays.append(_array(value, field.type))
         elif field.name in values and field.name not in OPTIONAL:
             raise ValueError(f"{field.name} has no usual value")
     if before is None:

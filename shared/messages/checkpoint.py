@@ -50,8 +50,8 @@ class Checkpoint:
             standing = Standing.model_validate(state["standing"])
             # Versions before 0.2 had none: quantiles are of the tasks since then.
             sketch = QuantileSketch.from_json(state["sketch"]) if "sketch" in state else None
-            seen = state.get("observation")
-            observation = None if seen is None else Observation.from_json(seen)
+            saved = state.get("observation")
+            observation = None if saved is None else Observation.from_json(saved)
         except (KeyError, TypeError, ValueError, zlib.error) as error:
             raise Unreadable(f"the cluster state in the results is broken: {error!r}") from None
         platform = spec.platform

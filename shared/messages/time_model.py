@@ -1,4 +1,4 @@
-"""The shipped model of `predictive` as the worker uses it to decide and the trainer to go on."""
+"""The shipped model of `predictive`: workers decide with it, and the trainer continues from it."""
 
 from __future__ import annotations
 
@@ -122,8 +122,8 @@ class TimeModel:
         takes them; infinite where a type cannot run a task, which the platform says."""
         numbers = numbers_of(tasks)
         kind = self.lines.numbers_of_kinds(kinds_of(tasks))
-        found = self.log_seconds(numbers, kind) + self.spread * self.spread / 2
-        times = exp(np.clip(found, LEAST_LOG, MOST_LOG))
+        log_times = self.log_seconds(numbers, kind) + self.spread * self.spread / 2
+        times = exp(np.clip(log_times, LEAST_LOG, MOST_LOG))
         if spec.platform.measured is not None or tasks.width is not None:
             times[np.isinf(seconds(tasks, spec))] = np.inf
         return times

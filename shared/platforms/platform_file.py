@@ -68,11 +68,11 @@ class PlatformFile(SpecModel):
 
     def spec_fields(self) -> dict[str, Any]:
         """What the file gives of a RunSpec, as plain data."""
-        given = self.model_dump(mode="json", exclude_unset=True)
-        physics = given.get("physics", {})
+        document = self.model_dump(mode="json", exclude_unset=True)
+        physics = document.get("physics", {})
         if self.times:
-            physics["measured"] = given["times"]
-        fields = {"cluster": given["cluster"], "physics": physics}
+            physics["measured"] = document["times"]
+        fields = {"cluster": document["cluster"], "physics": physics}
         return {part: values for part, values in fields.items() if values}
 
 
@@ -101,18 +101,18 @@ def parse(text: str, source: str, folder: Path) -> PlatformFile:
         except SpecError as error:
             problems += ((lines.line_of(["times"]), f"times: {each}") for each in error.problems)
             data = {key: value for key, value in data.items() if key != "times"}
-    made = None
+    platform = None
     try:
-        made = PlatformFile.model_validate(data)
+        platform = PlatformFile.model_validate(data)
     except ValidationError as error:
         for problem, message in zip(
             error.errors(), explain(error, PlatformFile, "platform"), strict=True
         ):
             problems.append((lines.line_of(location(problem)), message))
-    if made is None or problems:
+    if platform is None or problems:
         raise SpecError([f"{source}, line {line}: {what}" for line, what in sorted(problems)])
-    RunSpec.parse(made.spec_fields())
-    return made
+    RunSpec.parse(platform.spec_fields())
+    return platform
 
 
 @cache
@@ -120,8 +120,8 @@ def shipped() -> dict[str, PlatformFile]:
     """The platforms that come with the arena, by name."""
     folder = resources.files("shared.platforms") / "shipped"
     files = sorted(folder.iterdir(), key=lambda file: file.name)
-    made = [parse(file.read_text(encoding="utf-8"), file.name, Path()) for file in files]
-    return {platform.name: platform for platform in made}
+    platforms = [parse(file.read_text(encoding="utf-8"), file.name, Path()) for file in files]
+    return {platform.name: platform for platform in platforms}
 
 
 def find(name_or_file: str) -> PlatformFile:

@@ -15,10 +15,10 @@ class YamlLines:
         """Of that field, or of the innermost field around it that the file has."""
         node, line = self._root, 1
         for part in path:
-            found = _inside(node, part)
-            if found is None:
+            child = _inside(node, part)
+            if child is None:
                 break
-            line, node = found
+            line, node = child
         return line
 
     def repeated_keys(self) -> Iterator[tuple[int, str, int]]:

@@ -23,7 +23,7 @@ MODEL_MANIFEST = "X-Model-Manifest"  # the manifest of a model, as JSON
 NEXT_TASK = "X-Next-Task"  # the task id that the run expects, when others were sent
 
 # How long to retry while the arena is unavailable (being restarted, say), and how often.
-PATIENCE_SECONDS = 120.0
+RETRY_LIMIT_SECONDS = 120.0
 RETRY_SECONDS = 0.25
 DOWNLOAD_SECONDS = 300.0  # that a stretch of a large answer may take
 TOO_MANY = 429
@@ -153,7 +153,7 @@ def retry_when_rate_limited(request: Callable[[], Answer], pause: Pause = time.s
 def retry_while_unavailable(request: Callable[[], Answer], pause: Pause = time.sleep) -> Answer:
     """Retry while the arena is unavailable. Only for requests that may be sent twice: a response
     may have been lost."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + RETRY_LIMIT_SECONDS
     while True:
         try:
             return retry_when_rate_limited(request, pause)

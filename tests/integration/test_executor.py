@@ -183,7 +183,7 @@ async def test_devices_that_do_not_exist_stop_the_run_with_an_event(arena: Arena
 async def test_a_scheduler_that_does_not_answer_does_not_hold_up_the_others(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stretch_module, "DECISION_PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(stretch_module, "DECISION_TIMEOUT_SECONDS", 0.3)
     monkeypatch.setattr(stretch_module, "RETRY_SECONDS", 0.05)
     monkeypatch.setattr(executor_module, "SKIP_SECONDS", 0.2)
     await start(arena, WaitingDevice(), WaitingDevice())

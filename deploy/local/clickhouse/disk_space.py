@@ -1,9 +1,9 @@
 """Stops merges while the disk is nearly full, and restarts the server if one wrote a broken part.
 
 An insert reserves its space and is refused without it. So does a merge; but if the disk fills up
-meanwhile, this engine (chdb 26.9) takes the unfinished part for a good one. It cannot be read, and
-its source parts are deleted eight minutes later. On start the engine detaches such a part and uses
-its sources again, so the server exits, and its supervisor restarts it.
+during the merge, this engine (chdb 26.9) treats the unfinished part as a good one. It cannot be
+read, and its source parts are deleted eight minutes later. On start the engine detaches such a part
+and uses its sources again, so the server exits, and its supervisor restarts it.
 """
 
 import logging

@@ -91,8 +91,8 @@ def run(
     logs.set_up(Settings(log_level="warning", log_format="console"))
     if (name is None) == (resume is None):
         fail("give the name of an experiment, or --resume and its folder")
-    given = {"tasks": tasks, "seeds": seeds, "pace": pace, "cluster": cluster, "platform": platform}
-    options = {key: value for key, value in given.items() if value is not None}
+    args = {"tasks": tasks, "seeds": seeds, "pace": pace, "cluster": cluster, "platform": platform}
+    options = {key: value for key, value in args.items() if value is not None}
     remote = url is not None or data_dir is not None
     if resume is not None:
         if options or out_dir is not None:

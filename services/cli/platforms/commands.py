@@ -68,9 +68,9 @@ def show(platform: NameOrFile, json: Json = False) -> None:
     from shared.domain.hardware.certificate import NO_CERTIFICATE
     from shared.platforms.certificate_file import find_certificate
 
-    made = platform_of(platform)
-    certificate = find_certificate(platform, made)
-    described = describe(made)
+    platform_file = platform_of(platform)
+    certificate = find_certificate(platform, platform_file)
+    described = describe(platform_file)
     described["certificate"] = certificate.model_dump() if certificate else None
     if json:
         print_json(described)
@@ -106,16 +106,16 @@ def import_platform(
     from shared.platforms.platform_file import PlatformFile
 
     _check_output(output)
-    wanted = _counts(count or [])
+    counts = _counts(count or [])
     imported = _import(format, source, name or output.stem, host)
-    made: PlatformFile = imported.with_counts(wanted).write(output)
+    platform_file: PlatformFile = imported.with_counts(counts).write(output)
     account = {
         "took": imported.took,
         "left out": imported.left_out,
-        "assumed": list(made.assumed),
+        "assumed": list(platform_file.assumed),
     }
     if json:
-        print_json({"file": str(output), "name": made.name, **account})
+        print_json({"file": str(output), "name": platform_file.name, **account})
         return
     for title, lines in account.items():
         err.print(f"[bold]{title}[/]" if lines else f"[bold]{title}[/]: nothing")
@@ -136,14 +136,14 @@ def check(platform: NameOrFile, json: Json = False) -> None:
     from services.cli.platforms.option import platform_of
     from services.lab.platforms.leave_one_out import by_kind, reproduction_error
 
-    made = platform_of(platform)
-    kinds = by_kind(made.times)
-    worst = reproduction_error(made.times)
+    platform_file = platform_of(platform)
+    kinds = by_kind(platform_file.times)
+    worst = reproduction_error(platform_file.times)
     if json:
-        print_json({"name": made.name, "reproduction_error": worst, "kinds": kinds})
+        print_json({"name": platform_file.name, "reproduction_error": worst, "kinds": kinds})
         return
-    err.print(f"{escape(made.name)}: no mistakes")
-    if not made.times:
+    err.print(f"{escape(platform_file.name)}: no mistakes")
+    if not platform_file.times:
         err.print("no measured times: tasks take what the formula of the physics says")
         return
     headings = right("points", "inside: median", "largest", "at the ends: median", "largest")
@@ -178,12 +178,12 @@ def refine(
     from shared.platforms.platform_file import load
     from shared.store.client import Store
 
-    made = load(platform)
+    platform_file = load(platform)
     store = Store(settings_behind_gateway(url, data_dir))
     results = [result for each in run for result in results_of_run(store, each)]
     if not results:
         fail(f"no result of a real run in {', '.join(run)}")
-    imported, changed = refined(made, results)
+    imported, changed = refined(platform_file, results)
     imported.write(platform)
     if json:
         print_json({"file": str(platform), "results": len(results), "curves": changed})

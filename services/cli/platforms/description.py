@@ -15,16 +15,16 @@ FIGURES = ("memory_mb", "bandwidth_mb_s", "speed", "watts", "idle_watts", "dolla
 
 def describe(platform: PlatformFile) -> dict[str, Any]:
     fields = platform.spec_fields()
-    made = RunSpec.parse(fields).platform
+    cluster = RunSpec.parse(fields).platform
     curves = platform.times
     return {
         "name": platform.name,
         "description": platform.description,
         "sources": list(platform.sources),
         "assumed": list(platform.assumed),
-        "types": [_type(platform, device_type) for device_type in made.types],
-        "devices": len(made),
-        "nodes": len(made.node_names),
+        "types": [_type(platform, device_type) for device_type in cluster.types],
+        "devices": len(cluster),
+        "nodes": len(cluster.node_names),
         "measured": {
             "kinds": len({curve.kind for curve in curves}),
             "curves": len(curves),
@@ -38,7 +38,7 @@ def describe(platform: PlatformFile) -> dict[str, Any]:
 
 def _type(platform: PlatformFile, device_type: DeviceType) -> dict[str, Any]:
     entries = [each for each in platform.cluster.devices if each.type == device_type.name]
-    given = entries[0].model_fields_set if entries else set()
+    fields_set = entries[0].model_fields_set if entries else set()
     full_speed = device_type.speed * (1 + device_type.speedup_slope)
     return {
         "type": device_type.name,
@@ -52,7 +52,7 @@ def _type(platform: PlatformFile, device_type: DeviceType) -> dict[str, Any]:
         "idle_watts": device_type.idle_watts,
         "dollars_per_s": device_type.dollars_per_s,
         "measured": any(curve.type == device_type.name for curve in platform.times),
-        "assumed": [name for name in FIGURES if name not in given],
+        "assumed": [name for name in FIGURES if name not in fields_set],
     }
 
 

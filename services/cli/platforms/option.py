@@ -38,20 +38,20 @@ def merge_platform(platform: str | None, spec: dict[str, Any]) -> dict[str, Any]
     """The spec with the platform's values for the fields that it lacks."""
     if platform is None:
         return spec
-    made = platform_of(platform)
+    file = platform_of(platform)
     own = _devices_in(spec)
     if own:
         raise SpecError(
-            [f"cluster.{name}: platform {made.name} has its own; remove it from the spec, or leave "
+            [f"cluster.{name}: platform {file.name} has its own; remove it from the spec, or leave "
              "--platform out" for name in own]
         )  # fmt: skip
-    certificate = find_certificate(platform, made)
+    certificate = find_certificate(platform, file)
     own_fields = {"certificate": certificate.model_dump()} if certificate else {}
-    return merged({**made.spec_fields(), **own_fields}, spec)
+    return merged({**file.spec_fields(), **own_fields}, spec)
 
 
 def _devices_in(spec: dict[str, Any]) -> list[str]:
     """The fields of a spec that say which devices there are."""
-    given = spec.get("cluster") or {}
+    cluster = spec.get("cluster") or {}
     default = Cluster().model_dump(mode="json")
-    return [name for name, value in given.items() if name != "network" and value != default[name]]
+    return [name for name, value in cluster.items() if name != "network" and value != default[name]]

@@ -1,4 +1,4 @@
-"""What keeps a run from its end, and waiting for that, with a progress bar."""
+"""Waits for the end of a run with a progress bar, and says what the run waits for."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def wait_for(
     try:
         return _poll(gateway, run, tasks, quiet, pause)
     except KeyboardInterrupt:
-        _say_that_it_goes_on(gateway, run)
+        _report_still_running(gateway, run)
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -63,7 +63,7 @@ def _poll(
     gateway: GatewayClient, run: str, tasks: int, quiet: bool, pause: Pause
 ) -> dict[str, Any]:
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    told: set[str] = set()
+    printed: set[str] = set()
     with progress(*columns, TimeRemainingColumn(), quiet=quiet) as bar:
         task = bar.add_task(STORED, total=tasks)
         while True:
@@ -74,8 +74,8 @@ def _poll(
             lines = suspended_lines(status)
             if waiting and not err.is_terminal:
                 lines.append(waiting)  # a terminal has it beside the bar
-            for line in [] if quiet else [line for line in lines if line not in told]:
-                told.add(line)
+            for line in [] if quiet else [line for line in lines if line not in printed]:
+                printed.add(line)
                 err.print(line)
             if status["state"] == "completed":
                 return dict(retry_while_unavailable(lambda: gateway.get(f"/api/runs/{run}"), pause))
@@ -86,10 +86,10 @@ def _poll(
             pause(POLL_SECONDS)
 
 
-def _say_that_it_goes_on(gateway: GatewayClient, run: str) -> None:
+def _report_still_running(gateway: GatewayClient, run: str) -> None:
     where = "" if gateway.url == DEFAULT_URL else f" --url {gateway.url}"
     err.print(
-        f"interrupted: run [bold]{run}[/] goes on without this command\n"
+        f"interrupted: run [bold]{run}[/] continues without this command\n"
         f"  watch it: {gateway.url}, or hybrid status {run}{where}\n"
         f"  stop it:  hybrid run stop {run}{where}",
         soft_wrap=True,

@@ -28,7 +28,7 @@ def fork(
         list[str] | None,
         Option(
             metavar="NEW=OLD",
-            help="A scheduler that the run does not have goes on with the cluster of one it has.",
+            help="Add a scheduler that continues with the cluster of one of the run's schedulers.",
         ),
     ] = None,
     wait: Wait = False,
@@ -65,7 +65,7 @@ def fork(
         return
     tasks = started["spec"]["tasks"]
     if tasks is None:
-        fail(f"--wait needs a run that ends: run {name} goes on, compare it when you like")
+        fail(f"--wait needs a run that ends: run {name} is endless; use `hybrid run compare`")
     done = wait_for(gateway, name, tasks, quiet=json)
     comparison = gateway.get(f"/api/runs/{name}/comparison")
     if json:

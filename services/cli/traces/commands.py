@@ -82,8 +82,8 @@ def convert(
     """
     with options.reporting(file, errors, show, strict) as report:
         check_target(file, target)
-        given = spec is not None or platform is not None
-        chosen = RunSpec.parse(options.spec_fields(spec, platform)) if given else None
+        has_devices = spec is not None or platform is not None
+        chosen = RunSpec.parse(options.spec_fields(spec, platform)) if has_devices else None
         trace = options.open_trace(file, report, format, mapping, chosen)
         with trace_progress(json) as update:
 

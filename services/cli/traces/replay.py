@@ -72,7 +72,7 @@ def replay(
     Examples: `hybrid trace replay jobs.swf --schedulers greedy,oracle --wait`,
     `hybrid trace replay jobs.swf --resume 1116-081502-6a1f`
     """
-    given = {"format": format, "mapping": mapping, "limit": limit, "load": load, "url": url,
+    arguments = {"format": format, "mapping": mapping, "limit": limit, "load": load, "url": url,
              "data-dir": data_dir}  # fmt: skip
     with options.reporting(file, errors, show, strict) as report:
         rules, trace_format = (
@@ -123,7 +123,7 @@ def replay(
             try:
                 sender.send(batches, start)
             except BaseException:
-                _print_resume_command(run, sender.next_task, file, given)
+                _print_resume_command(run, sender.next_task, file, arguments)
                 raise
         seconds = time.monotonic() - started
         record = (
@@ -174,10 +174,10 @@ def _spec(
     return RunSpec.parse(data).model_dump(mode="json", exclude_unset=True)
 
 
-def _print_resume_command(run: str, next_task: int, file: Path, given: dict[str, Any]) -> None:
+def _print_resume_command(run: str, next_task: int, file: Path, arguments: dict[str, Any]) -> None:
     """With the same options, since they decide which tasks the file gives."""
     words = ["hybrid", "trace", "replay", str(file), "--resume", run]
-    for name, value in given.items():
+    for name, value in arguments.items():
         words += [] if value is None else [f"--{name}", str(value)]
     err.print(
         f"run [bold]{run}[/] has {next_task:,} tasks and waits for more; continue with\n  "

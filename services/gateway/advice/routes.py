@@ -1,4 +1,4 @@
-"""Requests for advice: stored for the lab, which answers them; see shared/messages/advice.py."""
+"""Stores requests for advice; the lab answers them, see shared/messages/advice.py."""
 
 from __future__ import annotations
 

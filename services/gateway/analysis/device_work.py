@@ -149,9 +149,9 @@ def _find(
         "end": stretch[1],
         "limit": most,
     }
-    found = [store.table(sql, parameters) for sql in PARTS_OF.values()]
-    complete = searched == first and all(table.num_rows < most for table in found)
-    return joined([_work(store, key["run"], table, platform) for table in found], complete)
+    tables = [store.table(sql, parameters) for sql in PARTS_OF.values()]
+    complete = searched == first and all(table.num_rows < most for table in tables)
+    return joined([_work(store, key["run"], table, platform) for table in tables], complete)
 
 
 def _work(store: Store, run: str, parts: pa.Table, platform: Platform) -> Work:
@@ -168,9 +168,9 @@ def with_features(parts: pa.Table, features: pa.Table | None, platform: Platform
     if features is not None:
         known = integers(features, "task_id")
         # Both have a task at most once.
-        _, here, there = np.intersect1d(task_id, known, assume_unique=True, return_indices=True)
-        size[here] = floats(features, "size")[there]
-        width[here] = integers(features, "width")[there]
+        _, row, source = np.intersect1d(task_id, known, assume_unique=True, return_indices=True)
+        size[row] = floats(features, "size")[source]
+        width[row] = integers(features, "width")[source]
     device = cpus_of(integers(parts, "device"), task_id, platform)
     return Work(
         task_id,

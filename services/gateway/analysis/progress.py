@@ -78,15 +78,15 @@ class ProgressTracks:
         newest = newest_standings(self._store, run, schedulers)
         width = spacing(max((row["tasks"] for row in newest.values()), default=0), points)
         known = self._known(run)
-        wanted = [
+        places = [
             (name, point)
             for name, row in newest.items()
             for point in range(width, row["tasks"], width)
         ]
-        if missing := [place for place in wanted if place not in known]:
+        if missing := [place for place in places if place not in known]:
             known.update(_computed(self._store, run, missing, width, known))
         tracks: dict[str, list[Totals]] = {name: [] for name in newest}
-        for name, point in wanted:
+        for name, point in places:
             if totals := known.get((name, point)):
                 tracks[name].append(totals)
         return {name: _track([*tracks[name], row]) for name, row in newest.items()}
@@ -127,20 +127,20 @@ def _computed(
         and {(place[0], batch - 1), (place[0], batch)} <= standings.keys()
     }
     sums = _sums(store, key, width, inside)
-    found: dict[Place, Totals] = {}
+    points: dict[Place, Totals] = {}
     for (name, point), (before, after) in inside.items():
         if after["tasks"] == point:
-            found[name, point] = after
+            points[name, point] = after
             continue
         earlier = (name, point - width)
         far = before["tasks"] < point - width
-        base = (found.get(earlier) or known.get(earlier)) if far else before
+        base = (points.get(earlier) or known.get(earlier)) if far else before
         added = sums.get((name, point))
         # Otherwise some of the results are not stored yet.
         if base and added and base["tasks"] + added["tasks"] == point:
             totals = {field: base[field] + added[field] for field in ADDED}
-            found[name, point] = totals | {"turnaround_p95": after["turnaround_p95"]}
-    return found
+            points[name, point] = totals | {"turnaround_p95": after["turnaround_p95"]}
+    return points
 
 
 def _sums(

@@ -82,7 +82,7 @@ class Standings:
 
 
 @dataclass(frozen=True, slots=True)
-class Stays:
+class TaskTimes:
     """When tasks arrived, were started and finished, in the order of their ids."""
 
     task_id: Integers
@@ -95,9 +95,9 @@ class Stays:
         unfinished = waiting = 0
         for first, last in blocks:
             rows = slice(*np.searchsorted(self.task_id, (first, last)))
-            here = (self.arrival[rows] <= time + ROUNDING) & (self.finish[rows] > time)
-            unfinished += int(here.sum())
-            waiting += int((here & (self.started[rows] > time)).sum())
+            active = (self.arrival[rows] <= time + ROUNDING) & (self.finish[rows] > time)
+            unfinished += int(active.sum())
+            waiting += int((active & (self.started[rows] > time)).sum())
         return unfinished, waiting
 
 
@@ -121,16 +121,16 @@ def _track(store: Store, key: dict[str, Any], newest: dict[str, Any], time: Floa
     standings = _standings(store, key, np.unique(grid))
     if newest["batch"] - first > BATCHES_OF_STRETCH:
         standings = _standings(store, key, standings.between(time))
-    whole = standings.candidates(time)
-    blocks = [[each] for each in whole]
-    exact = _length(merged(whole)) <= MOST_TASKS
+    candidates = standings.candidates(time)
+    blocks = [[each] for each in candidates]
+    exact = _length(merged(candidates)) <= MOST_TASKS
     if not exact:
-        blocks = [sampled(each) for each in whole]
-    stays = _stays(store, key, merged(block for each in blocks for block in each))
+        blocks = [sampled(each) for each in candidates]
+    times = _task_times(store, key, merged(block for each in blocks for block in each))
     unfinished, waiting = [], []
-    for moment, tasks, chosen in zip(time.tolist(), whole, blocks, strict=True):
+    for moment, tasks, chosen in zip(time.tolist(), candidates, blocks, strict=True):
         scale = _length([tasks]) / max(_length(chosen), 1)
-        counts = stays.count(moment, chosen)
+        counts = times.count(moment, chosen)
         unfinished.append(counts[0] * scale)
         waiting.append(counts[1] * scale)
     return QueueTrack(time=time.tolist(), unfinished=unfinished, waiting=waiting, exact=exact)
@@ -142,13 +142,13 @@ def _standings(store: Store, key: dict[str, Any], batches: Integers) -> Standing
     return Standings(*columns, floats(rows, "clock"), floats(rows, "makespan"))
 
 
-def _stays(store: Store, key: dict[str, Any], ranges: Sequence[Range]) -> Stays:
+def _task_times(store: Store, key: dict[str, Any], ranges: Sequence[Range]) -> TaskTimes:
     between = " OR ".join(
         f"(task_id >= {first} AND task_id < {last})" for first, last in ranges if last > first
     )
     table: pa.Table = store.table(TASKS % (between or "0"), key)
     columns = (floats(table, name) for name in ("arrival", "started", "finish"))
-    return Stays(integers(table, "task_id"), *columns)
+    return TaskTimes(integers(table, "task_id"), *columns)
 
 
 def sampled(tasks: Range) -> list[Range]:

@@ -102,10 +102,10 @@ def make_router(
         """Schedulers by a weighted score: their ratios to the best mean turnaround, execution time,
         energy and cost per task; without weights, by turnaround. The other measures, and how many
         tasks failed, are beside it."""
-        given = (turnaround, time, energy, cost)
+        requested = (turnaround, time, energy, cost)
         weights = DEFAULT_WEIGHTS
-        if any(weight is not None for weight in given):
-            weights = Weights(*(weight or 0.0 for weight in given))
+        if any(weight is not None for weight in requested):
+            weights = Weights(*(weight or 0.0 for weight in requested))
         if weights.total <= 0:
             raise SpecError(["turnaround, time, energy, cost: one weight must be above 0"])
         record = await control.run_book.get(run)

@@ -24,8 +24,8 @@ def fitting_window(clock: float, tasks: int) -> float:
     >>> fitting_window(100, 1000), fitting_window(30 * 86400, 100)
     (60, 2419200)
     """
-    wanted = WINDOW_TASKS * clock / max(tasks, 1)
-    return min(WINDOWS, key=lambda window: abs(np.log(window / max(wanted, 1e-9))))
+    seconds = WINDOW_TASKS * clock / max(tasks, 1)
+    return min(WINDOWS, key=lambda window: abs(np.log(window / max(seconds, 1e-9))))
 
 
 def utilization(

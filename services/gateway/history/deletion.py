@@ -1,4 +1,4 @@
-"""Deletes finished runs, so that nothing of them comes back.
+"""Deletes finished runs, so that no late message stores a part of them again.
 
 A run leaves the run book first: from then on the recorder rejects its messages. The rows are
 deleted once the recorder has stored everything that the streams held at that time. Rows that remain

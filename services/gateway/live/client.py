@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from services.gateway.analysis.ranking import DEFAULT_WEIGHTS, Weights
 from services.gateway.live.schemas import WeightsMessage
 
-# Four seconds of updates with many events; a client that is further behind is disconnected.
+# Four seconds of updates with many events. A client that is further behind is disconnected.
 QUEUED_MESSAGES = 40
 LONGEST_MESSAGE = 1000
 

@@ -34,7 +34,7 @@ class FeedRegistry:
         gauge.set_function(lambda: self._clients)
         self.dropped = Counter(
             "hybrid_live_clients_dropped_total",
-            "Clients disconnected because they did not read",
+            "Clients disconnected because they read too slowly",
             registry=registry,
         )
 

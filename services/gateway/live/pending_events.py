@@ -1,7 +1,7 @@
-"""Events between two updates of a live feed: however many there are, a client gets a few messages.
+"""Events between two updates of a live feed. A client gets a few messages, however many there are.
 
-Events that say the same again are one message with a count. What does not fit now is sent later;
-beyond that the oldest groups are dropped, which the store still has.
+Repeated events are one message with a count. Groups that do not fit now are sent later; if there
+are too many, the oldest ones are dropped. The store still has all events.
 """
 
 from __future__ import annotations

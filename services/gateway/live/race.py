@@ -75,7 +75,7 @@ def read_results(body: bytes, subject: str) -> ResultBatch:
 class Race:
     def __init__(self, spec: RunSpec) -> None:
         self._spec = spec
-        self.suspended: frozenset[str] = frozenset()  # compared with nobody
+        self.suspended: frozenset[str] = frozenset()  # not compared
         self._taken: dict[str, Competitor] = {}
         self._common: tuple[LatestTask, dict[str, LatestResult]] | None = None
         self.meters = spec.platform.meters
@@ -118,7 +118,7 @@ class Race:
     @property
     def competitors(self) -> dict[str, Competitor]:
         """Of the schedulers that have results and are not suspended."""
-        return {name: it for name, it in self._taken.items() if name not in self.suspended}
+        return {name: each for name, each in self._taken.items() if name not in self.suspended}
 
     @property
     def names(self) -> list[str]:
@@ -146,16 +146,16 @@ class Race:
     def comparison(self, weights: Weights) -> list[ComparisonRow]:
         """A row per scheduler that has results, best first."""
         standings = self.common_standings()
-        averages = {name: Averages.of(it) for name, it in standings.items() if it.tasks}
+        averages = {name: Averages.of(each) for name, each in standings.items() if each.tasks}
         return [
             _row(self.competitors[place.name], standings, place)
             for place in rank(averages, weights)
         ]
 
     def common_standings(self) -> dict[str, Standing]:
-        """After the newest batch that all have which have results: averages over the same tasks, or
-        ranks would change with whoever is ahead. A scheduler of which that batch is not in memory,
-        as when the feed has just been opened, counts with its newest."""
+        """Standings after the newest batch for which all competitors have results: ranks need
+        averages over the same tasks. If that batch of a scheduler is not in memory, such as when
+        the feed was just opened, its newest standing counts."""
         competitors = self.competitors
         batch = min((each.batch for each in competitors.values()), default=0)
         return {
@@ -236,8 +236,8 @@ def _add_sample(samples: deque[Sample], sample: Sample) -> None:
 
 
 def _worked(competitor: Competitor) -> tuple[float, Floats]:
-    """Seconds that have passed, and those of work of each meter, since the newest sample that is a
-    window old; in a younger run since its start."""
+    """The seconds that have passed, and the busy seconds of each meter, since the newest sample
+    that is at least a window old; in a younger run, since its start."""
     now = _sample_of(competitor.standing)
     then = Sample(0.0, np.zeros(len(now.busy)))
     for sample in competitor.samples:

@@ -82,7 +82,7 @@ class RunFeed:
         self._background: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
-        """Subscribe first, then load what was before: nothing is missed in between."""
+        """Subscribe first, then load the past, so that nothing is missed in between."""
         self._subscription = await self._sources.bus.listen(
             subjects.results(self.run, "*"), self._on_results
         )
@@ -173,12 +173,12 @@ class RunFeed:
         self.idle_since = time.monotonic()
 
     def notify(self, event: Event) -> None:
-        """To be sent with the next update: no rate of events may drown the clients."""
+        """Send it with the next update, so that many events cannot flood the clients."""
         self._pending_events.add(event)
 
     def _send_notifications(self) -> None:
         for event, count in self._pending_events.take(MOST_NOTIFICATIONS):
-            # Of a group the newest one is kept, or one that repeats would push out all others.
+            # Only the newest of a group is kept, so that repeated events do not remove others.
             others = [each for each in self._notifications if each.group != event.group]
             self._notifications = deque([*others, event], maxlen=KEPT_NOTIFICATIONS)
             self._offer(notification(event, count), self.clients)
@@ -204,7 +204,9 @@ class RunFeed:
         self._sequence += 1
         self._sent_at = time.monotonic()
         now = self._race.utilization()
-        changed = {name: it for name, it in now.items() if self._sent_utilization.get(name) != it}
+        changed = {
+            name: each for name, each in now.items() if self._sent_utilization.get(name) != each
+        }
         self._sent_utilization = now
         groups: dict[Weights, list[Client]] = {}
         for client in self.clients:
@@ -232,7 +234,9 @@ class RunFeed:
                 comparison=rows,
                 spec=self._record.spec,
                 meters=[Meter.model_validate(meter) for meter in self._race.meters],
-                types=[DeviceType.model_validate(it) for it in self._record.spec.platform.types],
+                types=[
+                    DeviceType.model_validate(each) for each in self._record.spec.platform.types
+                ],
                 notifications=[summary(event) for event in reversed(self._notifications)],
             )
             self._snapshots[client.weights] = fit(snapshot)

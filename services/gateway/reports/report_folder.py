@@ -37,8 +37,8 @@ class ReportFile:
     def title(self) -> str:
         """As the report says; the folder's name if it has none."""
         with self.path.open(errors="replace") as file:
-            found = TITLE.search(file.read(HEAD_CHARACTERS))
-        return html.unescape(found[1]).strip() if found else self.name
+            match = TITLE.search(file.read(HEAD_CHARACTERS))
+        return html.unescape(match[1]).strip() if match else self.name
 
 
 def find_reports(folder: Path | None) -> list[ReportFile]:

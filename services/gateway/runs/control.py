@@ -77,7 +77,7 @@ class RunControl:
     async def _check_real(self, spec: RunSpec) -> None:
         """Whether an executor is there, and the devices are described as it understands it."""
         for device in spec.cluster.devices:
-            settings_of(device.real.given() if device.real else {}, device.count)
+            settings_of(device.real.explicit_fields() if device.real else {}, device.count)
         reports = await self._bus.roll_call()
         if not any(report.service == "executor" for report in reports):
             raise Unavailable(

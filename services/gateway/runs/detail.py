@@ -18,7 +18,7 @@ from services.gateway.runs.schemas import (
     suspended_schedulers,
 )
 from shared.bus.client import Bus
-from shared.bus.model_registry import models_missing
+from shared.bus.model_registry import learners_without_model
 from shared.bus.task_stream import load_position
 from shared.domain.bounds.cluster_bound import arrival_bound
 from shared.messages.runs import RunRecord, RunState
@@ -93,7 +93,7 @@ async def pretraining(bus: Bus, record: RunRecord, tasks_sent: int) -> list[str]
     """The learners whose first models a run waits for before it sends its first task."""
     if record.state != RunState.RUNNING or tasks_sent:
         return []
-    return await models_missing(bus, record)
+    return await learners_without_model(bus, record)
 
 
 def summary(record: RunRecord) -> Run:

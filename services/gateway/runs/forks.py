@@ -1,8 +1,8 @@
 """Forks a run at a task: another run that shares everything before it.
 
-Here is only decided what the fork is; its record says it all. The recorder then copies the shared
-rows, the simulator makes the clusters as they were, the trainer continues the models, and the
-generator sends the tasks.
+This module only decides what the fork is and stores that in its record. Then the recorder copies
+the shared rows, the simulator makes the clusters as they were, the trainer continues the models,
+and the generator sends the tasks.
 """
 
 from __future__ import annotations
@@ -209,11 +209,11 @@ def _sources(named: RunRecord, spec: RunSpec, takes_over: dict[str, str]) -> dic
 
 
 def _generated_before(parent: RunRecord, at: int) -> Cursor:
-    """The cursor of a run that generates its tasks, before task `at`. Generating them is the one
-    way to the exact position, and takes a second for a million."""
+    """The cursor of a run that generates its tasks, before task `at`. Only generating them gives
+    the exact position; it takes a second for a million."""
     cursor = parent.fork.cursor if parent.fork else Cursor()
-    while (left := at - cursor.next_task) > 0:
-        _, cursor = generate(parent.spec, cursor, min(left, GENERATED_AT_ONCE))
+    while (remaining := at - cursor.next_task) > 0:
+        _, cursor = generate(parent.spec, cursor, min(remaining, GENERATED_AT_ONCE))
     return cursor
 
 

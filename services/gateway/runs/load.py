@@ -53,5 +53,5 @@ class RunLoads:
 def _generated(record: RunRecord) -> Tasks:
     """Of a fork: the first tasks of its own."""
     start = record.fork.cursor if record.fork else Cursor()
-    left = SAMPLE if record.spec.tasks is None else record.spec.tasks - start.generated
-    return generate(record.spec, start, min(left, SAMPLE))[0]
+    remaining = SAMPLE if record.spec.tasks is None else record.spec.tasks - start.generated
+    return generate(record.spec, start, min(remaining, SAMPLE))[0]

@@ -76,8 +76,8 @@ def queue_of(row: Mapping[str, Any], platform: Platform, work: Work) -> ArrivalQ
 
 def queued_seconds(work: Work, at: float, devices: int) -> Floats:
     """What each device still has to do at a moment."""
-    left = work.end - np.maximum(work.begin, at)
-    return np.bincount(work.device, left, minlength=devices).astype(np.float64)
+    remaining = work.end - np.maximum(work.begin, at)
+    return np.bincount(work.device, remaining, minlength=devices).astype(np.float64)
 
 
 def chosen_devices(row: Mapping[str, Any], platform: Platform) -> Bools:

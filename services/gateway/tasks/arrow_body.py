@@ -80,12 +80,12 @@ def _untyped_and_empty(column: pa.ChunkedArray) -> bool:
     return all(len(chunk.flatten()) == 0 for chunk in column.chunks)
 
 
-def _plain(given: pa.DataType, expected: pa.DataType) -> bool:
+def _plain(actual: pa.DataType, expected: pa.DataType) -> bool:
     """Numbers, text, or lists of numbers: other layouts may grow when they are read."""
     if pa.types.is_list(expected):
-        return bool(pa.types.is_list(given) and pa.types.is_integer(given.value_type))
+        return bool(pa.types.is_list(actual) and pa.types.is_integer(actual.value_type))
     if pa.types.is_string(expected):
-        return bool(pa.types.is_string(given) or pa.types.is_large_string(given))
+        return bool(pa.types.is_string(actual) or pa.types.is_large_string(actual))
     if pa.types.is_boolean(expected):
-        return bool(pa.types.is_boolean(given))
-    return bool(pa.types.is_integer(given) or pa.types.is_floating(given))
+        return bool(pa.types.is_boolean(actual))
+    return bool(pa.types.is_integer(actual) or pa.types.is_floating(actual))

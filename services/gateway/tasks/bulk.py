@@ -15,8 +15,8 @@ from fastapi import HTTPException
 from services.gateway.tasks.arrow_body import numbered
 from services.gateway.tasks.schemas import BulkAccepted
 from shared.bus.back_pressure import BackPressure
-from shared.bus.forks import checkpoints_missing
-from shared.bus.model_registry import models_missing
+from shared.bus.forks import schedulers_without_checkpoint
+from shared.bus.model_registry import learners_without_model
 from shared.bus.service import Service
 from shared.bus.task_stream import Position, load_position
 from shared.domain.learning.lockstep import left_of_segment
@@ -54,9 +54,9 @@ class BulkSubmission:
                 if start:
                     break
                 raise HTTPException(429, reason, {"Retry-After": str(RETRY_SECONDS)})
-            left = take(tasks, slice(start, None))
+            rest = take(tasks, slice(start, None))
             size = self._batch_size(first + start, record)
-            piece = take(left, slice(0, first_batch(left, size, MOST_BATCH_TASKS)))
+            piece = take(rest, slice(0, first_batch(rest, size, MOST_BATCH_TASKS)))
             end = start + len(piece)
             cursor = Cursor(
                 next_task=first + end,
@@ -128,12 +128,14 @@ class BulkSubmission:
         return self._backlogs[run]
 
     async def _no_room(self, record: RunRecord, position: Position, *, hold: bool) -> str | None:
-        """Why no batch may be sent now, if so; with `hold` only after waiting for room."""
+        """Why no batch may be sent now; None: one may. With `hold`, wait for room first."""
         deadline = time.monotonic() + (HOLD_SECONDS if hold else 0.0)
         while True:
             if await self._untrained(record, position):
                 reason = f"the learners of run {record.run} are being pre-trained"
-            elif not position.sequence and await checkpoints_missing(self._service.bus, record):
+            elif not position.sequence and await schedulers_without_checkpoint(
+                self._service.bus, record
+            ):
                 reason = f"run {record.run} waits for the state of the run it was forked from"
             elif await self._backlog(record.run).free_batches(record) > 0:
                 return None
@@ -145,10 +147,10 @@ class BulkSubmission:
 
     async def _untrained(self, record: RunRecord, position: Position) -> bool:
         """Whether the first task still has to wait for pre-trained models."""
-        patience = self._service.settings.pretrain_patience.total_seconds()
-        if position.sequence or time.time() > record.created_at + patience:
+        timeout = self._service.settings.pretrain_patience.total_seconds()
+        if position.sequence or time.time() > record.created_at + timeout:
             return False
-        return bool(await models_missing(self._service.bus, record))
+        return bool(await learners_without_model(self._service.bus, record))
 
 
 def _checked(tasks: Tasks, spec: RunSpec) -> Tasks:

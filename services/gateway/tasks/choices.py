@@ -1,4 +1,4 @@
-"""Why a scheduler chose the devices of a task: what it compared, and the model that it used."""
+"""Why a scheduler chose the devices of a task: the scores that it compared, and its model."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def choices(store: Store, run: str, spec: RunSpec, task_id: int) -> Choices:
     rows = queries.results_of_task(store, run, spec.schedulers, task_id)
     task = Task.model_validate(next(iter(rows.values())))
     expected = times.seconds(as_tasks(task), spec)[0]
-    found = []
+    entries = []
     for name, row in rows.items():
         if len(row["scores"]) != len(spec.platform):
             continue
         work = work_queued(store, run, name, spec.platform, row["arrival_time"], task_id)
         model = published_model(store, run, name, row["model_version"])
-        found.append(choice_of(row, spec, expected, work, model))
-    return Choices(run=run, task_id=task_id, choices=found)
+        entries.append(choice_of(row, spec, expected, work, model))
+    return Choices(run=run, task_id=task_id, choices=entries)
 
 
 def choice_of(

@@ -1,7 +1,7 @@
 """Sends the submitted tasks of a run to its forks, from the store.
 
-As a client would: whoever continues the stream says which task comes first, so a task that two
-gateways send is stored once, and a gateway that starts again goes on where the stream ends.
+They are sent as a client would send them: each request says which task comes first. So a task that
+two gateways send is stored once, and a restarted gateway continues at the end of the stream.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ForkedTasks:
             }
             self._sent &= forks.keys()
             for run in forks.keys() - self._sent:
-                # Paused, no room, or the store does not answer: in the next round.
+                # If it is paused, has no room or the store does not answer: in the next round.
                 with suppress(ArenaError, HTTPException):
                     await self._send(forks[run])
             await asyncio.sleep(POLL_SECONDS)
@@ -79,7 +79,7 @@ class ForkedTasks:
 
 
 def _whole_moments(rows: pa.Table, last: bool) -> pa.Table:
-    """Without the tasks of the last moment, of which more may follow: they are decided together."""
+    """Without the tasks that arrive last: more may arrive with them, to be decided together."""
     arrival = rows.column("arrival_time").to_numpy()
-    whole = int(np.searchsorted(arrival, arrival[-1]))
-    return rows if last or whole == 0 else rows.slice(0, whole)
+    count = int(np.searchsorted(arrival, arrival[-1]))
+    return rows if last or count == 0 else rows.slice(0, count)

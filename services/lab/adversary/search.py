@@ -32,7 +32,7 @@ MEASURES: dict[str, Measure] = {
 HOT, COLD = 0.5, 0.02
 # The share of the time for shrinking, and of the loss over 1 that a shrunk instance still has.
 SHRINK_SHARE, KEPT = 0.2, 0.9
-# One that takes longer than this is run on promising instances only.
+# A scheduler whose run takes longer is run on promising instances only.
 SLOW_SECONDS = 0.5
 
 
@@ -47,7 +47,7 @@ class Instance:
 
 
 @dataclass(slots=True)
-class Found:
+class SearchResult:
     """The worst instance of each pair."""
 
     best: dict[Pair, Instance] = field(default_factory=dict)
@@ -76,10 +76,10 @@ class Search:
         self._seconds = dict.fromkeys(names, 0.0)  # spent on each
         self._quickest: dict[str, float] = {}  # the first run of each also imports its code
         self._current: dict[Pair, Instance] = {}
-        self.found = Found(evaluations=dict.fromkeys(names, 0))
+        self.result = SearchResult(evaluations=dict.fromkeys(names, 0))
 
-    def run(self, pairs: list[Pair], seconds: float) -> Found:
-        """Anneal the chains of these pairs in turn, then shrink what was found."""
+    def run(self, pairs: list[Pair], seconds: float) -> SearchResult:
+        """Anneal the chains of these pairs in turn, then shrink the worst instances."""
         started = self._clock()
         anneal_until = started + (1 - SHRINK_SHARE) * seconds
         self._random_start()
@@ -89,16 +89,16 @@ class Search:
             self._step(pairs[step % len(pairs)], HOT * (COLD / HOT) ** share)
             step += 1
             self._report(share * (1 - SHRINK_SHARE), f"{step:,} instances")
-        worst = sorted(pairs, key=lambda pair: -(self.found.ratio(pair) or 0.0))
+        worst = sorted(pairs, key=lambda pair: -(self.result.ratio(pair) or 0.0))
         for number, pair in enumerate(worst):
             self._report(1 - SHRINK_SHARE * (1 - number / len(pairs)), "shrinking")
-            if pair in self.found.best and not self._shrink(pair, started + seconds):
+            if pair in self.result.best and not self._shrink(pair, started + seconds):
                 break
-        self.found.seconds = self._clock() - started
-        return self.found
+        self.result.seconds = self._clock() - started
+        return self.result
 
     def _random_start(self) -> None:
-        """Everybody is run once, and who was slow because of imports again."""
+        """Run every scheduler once; again if it was slow, since imports may be the reason."""
         instance = self._run(self._space.random_point(self._draw), self._names)
         spec = self._space.spec_of(instance.point)
         for name in self._names:
@@ -110,7 +110,7 @@ class Search:
         return self._quickest.get(name, 0.0) > SLOW_SECONDS
 
     def _step(self, pair: Pair, temperature: float) -> None:
-        current = self._current.get(pair) or self.found.best.get(pair)
+        current = self._current.get(pair) or self.result.best.get(pair)
         point = (
             self._space.neighbour(current.point, self._draw)
             if current
@@ -118,10 +118,11 @@ class Search:
         )
         slow = {name for name in self._names if self._slow(name)}
         names = tuple(name for name in self._names if name not in slow)
-        # A slow one of this pair has its turn as long as all slow ones had less than their half.
+        # Slow schedulers of this pair are run while all slow ones together used at most half the
+        # time.
         spent = sum(self._seconds.values())
-        had_less = sum(self._seconds[name] for name in slow) <= 0.5 * spent or not names
-        if had_less or len(self._names) == 2:
+        slow_may_run = sum(self._seconds[name] for name in slow) <= 0.5 * spent or not names
+        if slow_may_run or len(self._names) == 2:
             names += tuple(name for name in pair if name in slow)
         proposed = self._run(point, names)
         self._improve(proposed)
@@ -145,20 +146,20 @@ class Search:
         taken = self._clock() - started
         self._seconds[name] += taken
         self._quickest[name] = min(taken, self._quickest.get(name, math.inf))
-        self.found.evaluations[name] += 1
+        self.result.evaluations[name] += 1
         return value
 
     def _improve(self, instance: Instance) -> None:
         for victim in instance.values:
             for rival in instance.values:
                 pair = victim, rival
-                known = self.found.ratio(pair)
+                known = self.result.ratio(pair)
                 if victim != rival and instance.ratio(pair) > (known or 0.0):
-                    self.found.best[pair] = instance
+                    self.result.best[pair] = instance
 
     def _shrink(self, pair: Pair, until: float) -> bool:
-        """Make the instance of a pair as simple as it can be; False: the time ended."""
-        instance = self.found.best[pair]
+        """Make the instance of a pair as simple as possible; False: the time is over."""
+        instance = self.result.best[pair]
         enough = 1 + KEPT * (instance.ratio(pair) - 1)
         if instance.ratio(pair) <= 1:
             return True
@@ -174,8 +175,8 @@ class Search:
                     instance, shrunk = simpler, True
                     break
         self._keep(pair, instance)
-        self.found.shrunk.add(pair)
+        self.result.shrunk.add(pair)
         return True
 
     def _keep(self, pair: Pair, instance: Instance) -> None:
-        self.found.best[pair] = instance
+        self.result.best[pair] = instance

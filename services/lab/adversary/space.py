@@ -1,6 +1,6 @@
 """The instances that the adversary searches: small runs, as numbers within bounds.
 
-A point has a number for each gene; `spec_of` makes it a run. What a gene means is said beside it.
+A point has a number for each gene; `spec_of` makes it a run. The comment beside a gene explains it.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ Point = dict[str, float]
 class Gene:
     low: float
     high: float
-    simple: float  # what a shrunk instance has, if it can
+    simple: float  # the value of a shrunk instance, if possible
     whole: bool = False
     logarithmic: bool = False
 
-    def drawn(self, draw: random.Random) -> float:
+    def random_value(self, draw: random.Random) -> float:
         if self.logarithmic and self.low > 0:
             value = math.exp(draw.uniform(math.log(self.low), math.log(self.high)))
         else:
             value = draw.uniform(self.low, self.high)
         return self._allowed(value)
 
-    def moved(self, value: float, draw: random.Random) -> float:
+    def step_from(self, value: float, draw: random.Random) -> float:
         """A step of a fifth of the range, or anywhere now and then."""
         if draw.random() < 0.1:
-            return self.drawn(draw)
+            return self.random_value(draw)
         if self.logarithmic and self.low > 0:
             return self._allowed(value * (self.high / self.low) ** (0.2 * draw.gauss(0, 1)))
         step = max(0.2 * (self.high - self.low), float(self.whole))
@@ -52,7 +52,7 @@ WORKLOAD = {
     "seed": Gene(1, 1_000_000, 1, whole=True),
     "tasks": Gene(4, 120, 4, whole=True, logarithmic=True),
     "load": Gene(0.1, 1.2, 0.5),  # offered to the cluster
-    "burst_tasks": Gene(1, 40, 1, whole=True),  # arrive at once, nearly; 1: no bursts
+    "burst_tasks": Gene(1, 40, 1, whole=True),  # arrive nearly at once; 1: no bursts
     "size_median": Gene(100, 2000, 500, logarithmic=True),
     "size_sigma": Gene(0, 1.5, 0),
     "gpu_bound": Gene(0, 1, 0.5),  # share of tasks with an intensity around 0.8, others 0.2
@@ -82,12 +82,12 @@ class Space:
         self._own_platform = platform is None
 
     def random_point(self, draw: random.Random) -> Point:
-        return {name: gene.drawn(draw) for name, gene in self.genes.items()}
+        return {name: gene.random_value(draw) for name, gene in self.genes.items()}
 
     def neighbour(self, point: Point, draw: random.Random) -> Point:
         """One to three genes are moved."""
         chosen = draw.sample(list(self.genes), draw.randint(1, 3))
-        return point | {name: self.genes[name].moved(point[name], draw) for name in chosen}
+        return point | {name: self.genes[name].step_from(point[name], draw) for name in chosen}
 
     def smaller(self, point: Point) -> Iterator[Point]:
         """Simpler points, the largest steps first."""
@@ -145,11 +145,11 @@ def _devices(point: Point) -> list[dict[str, Any]]:
     return devices
 
 
-def _bounded(name: str, known: Mapping[str, Gene], given: Any) -> Gene:
+def _bounded(name: str, known: Mapping[str, Gene], bounds: Any) -> Gene:
     """`[low, high]`, or a number that stays."""
     if name not in known:
         raise SpecError([f"bounds: no {name!r}; there are {', '.join(known)}"])
-    low, high = given if isinstance(given, list) and len(given) == 2 else (given, given)
+    low, high = bounds if isinstance(bounds, list) and len(bounds) == 2 else (bounds, bounds)
     try:
         low, high = float(low), float(high)
     except (TypeError, ValueError):

@@ -18,7 +18,7 @@ from shared.domain.schedulers import CLAIRVOYANT, ORACLE
 from shared.domain.spec import RunSpec
 
 MONTH_S = 30 * 86_400
-# What a user may want instead of what they asked for.
+# Other objectives that a user may have.
 OBJECTIVES = {
     "turnaround alone": {"turnaround": 1.0},
     "mostly energy": {"turnaround": 0.1, "energy": 1.0},
@@ -28,7 +28,7 @@ OBJECTIVES = {
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What another scheduler than the recommended one would cost; negative: it would save."""
+    """What a scheduler costs more than the recommended one; negative: less."""
 
     scheduler: str
     wait_s: Estimate | None  # seconds of waiting per task
@@ -43,7 +43,7 @@ class Changed:
 
     change: str
     best: str
-    changes: bool | None  # whether another one is best; None: it cannot be told
+    changes: bool | None  # whether another one is best; None: not decided
     ratio: Estimate | None  # the recommended one's objective over the best one's
     units: int
 
@@ -86,7 +86,7 @@ class Answer:
         return "Seeds" if self.unit == "seed" else "Stretches"
 
 
-def make_answer(jobs: Jobs, measured: Measured, platform: str, seen: list[str]) -> Answer:
+def make_answer(jobs: Jobs, measured: Measured, platform: str, remarks: list[str]) -> Answer:
     """`seen`: what was noticed about the files, such as skipped lines."""
     samples, verdict = measured.samples, measured.verdict
     spec = samples.spec
@@ -106,7 +106,7 @@ def make_answer(jobs: Jobs, measured: Measured, platform: str, seen: list[str]) 
         bound=_bound(samples, recommended) if recommended else None,
         changed=_changed(samples, verdict, measured.cases) if verdict else [],
         not_tried=[case.label for case in measured.not_tried],
-        rests_on=[*_foundations(spec, jobs), *seen],
+        rests_on=[*_foundations(spec, jobs), *remarks],
         failed={name: count for name, count in samples.failed.items() if count},
         runs=samples.runs + [run for each in measured.cases for run in each.samples.runs],
         seconds=measured.seconds,
@@ -152,10 +152,10 @@ def _changed(samples: Samples, verdict: Verdict, cases: list[CaseResult]) -> lis
         _compared(each.case.label, each.verdict, each.samples, verdict.recommended)
         for each in cases
     ]
-    asked = samples.spec.objective.model_dump()
+    objective = samples.spec.objective.model_dump()
     for label, weights in OBJECTIVES.items():
         spec = RunSpec.parse(samples.spec.model_dump(mode="json") | {"objective": weights})
-        if spec.objective.model_dump() == asked:
+        if spec.objective.model_dump() == objective:
             continue
         values = {name: samples.objective(name, spec) for name in samples.competitors}
         changed.append(_compared(label, judge(values), samples, verdict.recommended, spec))
@@ -163,18 +163,18 @@ def _changed(samples: Samples, verdict: Verdict, cases: list[CaseResult]) -> lis
 
 
 def _compared(
-    label: str, found: Verdict, samples: Samples, recommended: str, spec: RunSpec | None = None
+    label: str, verdict: Verdict, samples: Samples, recommended: str, spec: RunSpec | None = None
 ) -> Changed:
     """Whether the recommended one is still best, or as good."""
     spec = spec or samples.spec
-    best = found.best
+    best = verdict.best
     own, other = samples.objective(recommended, spec), samples.objective(best, spec)
-    standing = found.of(recommended).standing
+    standing = verdict.of(recommended).standing
     changes = {
         "best": False, "equal": False, "worse": True, "not better": None, "unknown": None,
     }[standing]  # fmt: skip
     return Changed(label, best, changes, ratio(own, other) if best != recommended else None,
-                   found.units)  # fmt: skip
+                   verdict.units)  # fmt: skip
 
 
 def _foundations(spec: RunSpec, jobs: Jobs) -> list[str]:
@@ -203,7 +203,7 @@ def _foundations(spec: RunSpec, jobs: Jobs) -> list[str]:
 
 
 def undecided_note(answer: Answer) -> str:
-    """What would tell, when the samples cannot."""
+    """What the user can do for a decision."""
     verdict = answer.verdict
     if verdict is None:
         return (
@@ -213,25 +213,26 @@ def undecided_note(answer: Answer) -> str:
     needed = [verdict.of(name).units_needed for name in verdict.named("unknown")]
     if not all(needed):
         return (
-            "Too few units to say how many would tell: give a longer trace, or a larger --budget."
+            "Too few units to estimate how many a decision needs: give a longer trace, or a larger "
+            "--budget."
         )
     units = int(np.max([each or 0 for each in needed]))
     if answer.unit == "seed":
         seconds = (units - verdict.units) * answer.seconds_per_run
         return (
-            f"About {units} seeds would tell ({verdict.units} were run): a --budget of about "
-            f"{max(seconds, 60) / 60:.0f} more minutes."
+            f"A decision needs about {units} seeds ({verdict.units} were run): give a --budget of "
+            f"about {max(seconds, 60) / 60:.0f} more minutes."
         )
     return (
-        f"A trace about {units / verdict.units:.1f} times as long would tell: more replays of the "
-        "same jobs cannot show what other jobs would do."
+        f"A decision needs a trace that is about {units / verdict.units:.1f} times as long: more "
+        "replays of the same jobs cannot show what other jobs would do."
     )
 
 
 def headline(answer: Answer) -> str:
     verdict = answer.verdict
     if verdict is None:
-        return "The budget of time was too short for an answer."
+        return "The time budget was too short for an answer."
     equal = [n for n in [verdict.best, *verdict.named("equal")] if n != verdict.recommended]
     as_good = f"; {', '.join(equal)} would do as well (within {INDIFFERENT:.0%})" if equal else ""
     if verdict.decided:
@@ -240,8 +241,8 @@ def headline(answer: Answer) -> str:
         return f"Use {verdict.recommended}{as_good}{behind}."
     unclear = [verdict.best, *verdict.named("unknown")]
     return (
-        f"The data cannot tell which of {', '.join(unclear)} is best{as_good}; "
-        f"{verdict.best} had the least mean."
+        f"The data do not show which of {', '.join(unclear)} is best{as_good}; "
+        f"{verdict.best} had the smallest mean."
     )
 
 

@@ -22,7 +22,7 @@ STOP_SECONDS = 10.0
 def main() -> None:
     folder, stopping = os.environ.get("HYBRID_REPORTS_DIR"), threading.Event()
     if not folder:
-        sys.exit("set HYBRID_REPORTS_DIR to the folder that the gateway has as well")
+        sys.exit("set HYBRID_REPORTS_DIR to the same folder as for the gateway")
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, lambda *_: stopping.set())
     while not stopping.wait(LOOK_SECONDS):
@@ -35,12 +35,12 @@ def main() -> None:
 def waiting(folder: Path) -> list[Path]:
     """Oldest first."""
     # Imported late: an idle lab needs nothing of it.
-    found = sorted(folder.glob("*/request.json"), key=lambda path: path.stat().st_mtime)
-    if not found:
+    requests = sorted(folder.glob("*/request.json"), key=lambda path: path.stat().st_mtime)
+    if not requests:
         return []
     from shared.messages.advice import read_progress
 
-    return [path for path in found if read_progress(path.parent).state in ("waiting", "running")]
+    return [path for path in requests if read_progress(path.parent).state in ("waiting", "running")]
 
 
 def answer(folder: Path, stopping: threading.Event) -> None:
@@ -51,11 +51,11 @@ def answer(folder: Path, stopping: threading.Event) -> None:
             process.wait(STOP_SECONDS)
             return
     if process.returncode:
-        fail_unless_told(folder, process.returncode)
+        report_crash(folder, process.returncode)
 
 
-def fail_unless_told(folder: Path, code: int) -> None:
-    """A process that died could not say so itself."""
+def report_crash(folder: Path, code: int) -> None:
+    """Store the failure of a process that died before it could do so."""
     from services.lab.atomic_write import replace_text
     from shared.messages.advice import PROGRESS, AdviceProgress, read_progress
 

@@ -28,7 +28,7 @@ from shared.runtime.gateway_client import GatewayClient
 
 # Units of a trace: enough for an interval, and few enough that one hardly depends on the next.
 STRETCHES = 12
-# The part of a trace that learners are pre-trained on jobs like: the past that a user would have.
+# Learners are pre-trained on jobs like this first part of a trace: a user would have such a past.
 PRETRAIN_SHARE = 0.2
 
 
@@ -44,19 +44,19 @@ class Case:
         return {} if self.noise is None else {"physics": {"noise": self.noise}}
 
 
-AS_ASKED = Case()
+BASE_CASE = Case()
 
 
 class Jobs(Protocol):
     tasks: int
-    looks: tuple[int, ...]  # numbers of seeds after which the answer is looked at
+    looks: tuple[int, ...]  # numbers of seeds after which the samples are judged
 
     @property
     def description(self) -> str: ...
 
     @property
     def load(self) -> float | None:
-        """That is offered to the cluster; None: all jobs arrive at once."""
+        """The load offered to the cluster; None: all jobs arrive at once."""
 
     @property
     def stretch(self) -> int:
@@ -156,7 +156,7 @@ class TraceJobs:
     @cached_property
     def _completed(self) -> dict[str, Any]:
         part = self._opened(Report(), max(round(PRETRAIN_SHARE * self.tasks), 1))
-        first = replay.first_part(replay.rescaled(part.batches(), self._factor(AS_ASKED)))
+        first = replay.first_part(replay.rescaled(part.batches(), self._factor(BASE_CASE)))
         return replay.complete_spec(self._fields, self._trace, first)
 
     def _factor(self, case: Case) -> float:

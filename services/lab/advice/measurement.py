@@ -1,8 +1,8 @@
 """Runs what has to be run for an answer, within a budget of time.
 
-After some seeds the samples are looked at (see `verdict`): who is clearly worse takes part in no
-further run, and when nobody is left to be told apart, no further seed is run. What is left of the
-budget goes to runs with another load or noise, of the few that are near the top.
+After some seeds the samples are judged (see `verdict`). A clearly worse scheduler takes part in no
+further run. Once the answer is decided, no further seed is run. The rest of the budget is for runs
+of the best few schedulers with another load or noise.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from services.lab.advice.jobs import AS_ASKED, Case, Jobs
+from services.lab.advice.jobs import BASE_CASE, Case, Jobs
 from services.lab.advice.samples import Samples
 from services.lab.advice.verdict import Verdict, judge
 from services.lab.experiments.run_completion import wait_until_complete
@@ -74,7 +74,7 @@ class Measurement:
         self._longest_run = 0.0
 
     def measure(self) -> Measured:
-        measured = Measured(self._no_samples(AS_ASKED))
+        measured = Measured(self._no_samples(BASE_CASE))
         try:
             self._answer(measured)
             if measured.verdict is not None:
@@ -88,9 +88,9 @@ class Measurement:
 
     def _answer(self, measured: Measured) -> None:
         samples, jobs = measured.samples, self._jobs
-        out: frozenset[str] = frozenset()
+        excluded: frozenset[str] = frozenset()
         for look in jobs.looks:
-            names = tuple(name for name in self._schedulers if name not in out)
+            names = tuple(name for name in self._schedulers if name not in excluded)
             if samples.runs:  # the references are needed once
                 names = tuple(name for name in names if name not in REFERENCES)
             if samples.runs and not self._would_differ(names):
@@ -100,25 +100,25 @@ class Measurement:
                 if samples.runs and self._would_exceed(SHARE_OF_QUESTION):
                     measured.ended_by = "the budget"
                     break
-                self._run(AS_ASKED, self._first_seed + seed, names, samples)
-            measured.verdict = self._judged(samples, out)
+                self._run(BASE_CASE, self._first_seed + seed, names, samples)
+            measured.verdict = self._judged(samples, excluded)
             if measured.ended_by == "the budget" or measured.verdict is None:
                 return
-            out = frozenset(measured.verdict.named("worse"))
+            excluded = frozenset(measured.verdict.named("worse"))
             if measured.verdict.decided:
                 return
         measured.ended_by = "the most seeds"
 
-    def _judged(self, samples: Samples, out: frozenset[str] = frozenset()) -> Verdict | None:
+    def _judged(self, samples: Samples, excluded: frozenset[str] = frozenset()) -> Verdict | None:
         values = {name: samples.of(name, "objective") for name in samples.competitors}
         if not values or max(map(len, values.values())) < 2:
             return None
-        return judge(values, len(self._jobs.looks), out)
+        return judge(values, len(self._jobs.looks), excluded)
 
     def _would_differ(self, names: tuple[str, ...]) -> bool:
         """Whether another seed can give other results: of fixed jobs without noise, only where a
         scheduler draws random numbers itself."""
-        noise = self._jobs.spec(AS_ASKED, 1, names).physics.noise
+        noise = self._jobs.spec(BASE_CASE, 1, names).physics.noise
         generated = self._jobs.stretch == self._jobs.tasks
         return generated or noise != 0 or any(n in LEARNERS or n == "random" for n in names)
 
@@ -134,17 +134,17 @@ class Measurement:
                 if self._would_exceed(1.0):
                     raise _BudgetEnded
                 self._run(case, self._first_seed + seed, names, samples)
-            found = self._judged(samples)
+            case_verdict = self._judged(samples)
             del measured.not_tried[0]
-            if found is not None:
-                measured.cases.append(CaseResult(case, samples, found))
+            if case_verdict is not None:
+                measured.cases.append(CaseResult(case, samples, case_verdict))
 
     def _cases(self) -> list[Case]:
         load = self._jobs.load
         cases = []
         if load is not None:
             cases = [Case(f"load {load * each:.2g}", load_factor=each) for each in LOAD_FACTORS]
-        noisy = self._jobs.spec(AS_ASKED, 1, ()).physics.noise != 0
+        noisy = self._jobs.spec(BASE_CASE, 1, ()).physics.noise != 0
         noise = 0.0 if noisy else NOISE
         return [*cases, Case(f"noise {noise:.0%}", noise=noise)]
 
@@ -157,7 +157,7 @@ class Measurement:
         return spent + self._longest_run > share * self._budget
 
     def _run(self, case: Case, seed: int, names: tuple[str, ...], samples: Samples) -> None:
-        """One run, with the teacher of those that learn from it."""
+        """One run; with the Oracle if a scheduler learns from it."""
         if FOREST in names and ORACLE not in names:
             names = (*names, ORACLE)
         started = time.monotonic()
@@ -196,4 +196,4 @@ def deployed_schedulers(gateway: GatewayClient) -> tuple[str, ...]:
 
 
 class _BudgetEnded(Interrupted):
-    """No time is left, or the user wants no more."""
+    """The time is over, or the user has interrupted."""

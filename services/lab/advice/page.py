@@ -31,7 +31,7 @@ def make_page(answer: Answer, command: str) -> Document:
     load = "" if answer.load is None else f", offered load {answer.load:.2f}"
     return Document(
         title=f"Advice: {_short(answer)}",
-        question=f"Which scheduler for {answer.jobs} on {answer.platform}? To be small: {weights}.",
+        question=f"Which scheduler for {answer.jobs} on {answer.platform}? To minimise: {weights}.",
         byline=(
             f"{counted(len(answer.runs), 'run')} in {answer.seconds / 60:.1f} minutes; ended by "
             f"{answer.ended_by}{load}."
@@ -47,7 +47,7 @@ def make_page(answer: Answer, command: str) -> Document:
 
 def _short(answer: Answer) -> str:
     verdict = answer.verdict
-    return f"use {verdict.recommended}" if verdict and verdict.decided else "cannot be told"
+    return f"use {verdict.recommended}" if verdict and verdict.decided else "not decided"
 
 
 def _summary(answer: Answer) -> list[str]:
@@ -65,7 +65,7 @@ def _summary(answer: Answer) -> list[str]:
     unclear = [each.change for each in answer.changed if each.changes is None]
     lines.append(
         (f"Another scheduler is best with: {listed(changing)}. " if changing else "")
-        + (f"It cannot be told with: {listed(unclear)}. " if unclear else "")
+        + (f"Not decided with: {listed(unclear)}. " if unclear else "")
         + ("" if changing or unclear else "Nothing that was tried changes the answer. ")
         + (f"Not tried, for lack of time: {listed(answer.not_tried)}." if answer.not_tried else "")
     )
@@ -126,13 +126,14 @@ def _alternatives(answer: Answer) -> list[Block]:
             ]
         )
     headers = [
-        "Scheduler", "Beside the best", "Objective / best", "Wait per job, more",
-        "Hours waited a month, more", "kWh a month, more", "$ a month, more", answer.units_short,
+        "Scheduler", "Compared with the best", "Objective / best", "More wait per job",
+        "More hours waited a month", "More kWh a month", "More $ a month", answer.units_short,
     ]  # fmt: skip
     note = (
-        f"Intervals of {verdict.confidence:.2%} each, over the {answer.units} that both took part "
-        "in: all alternatives and all looks together have 95 %. Who is worse takes part in no "
-        f"further run. A month has {number(answer.tasks_a_month)} jobs at this rate."
+        f"Each interval has {verdict.confidence:.2%}, over the {answer.units} in which both took "
+        "part, so that all alternatives and interim checks together have 95 %. A scheduler that is "
+        f"worse takes part in no further run. A month has {number(answer.tasks_a_month)} jobs at "
+        "this rate."
     )
     rest = verdict.compared[MOST_ROWS:]
     if rest:
@@ -145,7 +146,7 @@ def _alternatives(answer: Answer) -> list[Block]:
 
 def _mark(answer: Answer) -> str:
     decided = answer.verdict is not None and answer.verdict.decided
-    return "recommended" if decided else "least mean"
+    return "recommended" if decided else "smallest mean"
 
 
 def _changes(answer: Answer) -> list[Block]:
@@ -155,7 +156,7 @@ def _changes(answer: Answer) -> list[Block]:
     ]
     if not rows:
         return []
-    headers = ["Changed to", "Least mean", "Does the answer change?", "Recommended / best"]
+    headers = ["Changed to", "Smallest mean", "Does the answer change?", "Recommended / best"]
     note = (
         "Other objectives are computed from the same runs, in which learners were trained for the "
         "objective that was asked for."
@@ -165,7 +166,7 @@ def _changes(answer: Answer) -> list[Block]:
 
 def _effect(each: Changed) -> str:
     if each.changes is None:
-        return "cannot be told"
+        return "not decided"
     return "yes" if each.changes else "no"
 
 
@@ -178,8 +179,8 @@ def _foundations(answer: Answer, command: str) -> list[Block]:
     )
     method = (
         f"Schedulers are compared in pairs of the same {answer.unit} ({units}), by the t interval "
-        "of the logarithm of the ratio, with Bonferroni's correction over schedulers and looks. "
-        "The Oracle and the clairvoyant scheduler are references: nobody can run them."
+        "of the logarithm of the ratio, with Bonferroni's correction over schedulers and interim "
+        "checks. The Oracle and the clairvoyant scheduler are references: nobody can deploy them."
     )
     return [Text(" ".join(answer.rests_on)), Text(method), Text(command, "code")]
 

@@ -1,4 +1,4 @@
-"""A request from the dashboard: its files become jobs and machines, its answer the report."""
+"""Answers a request from the dashboard: reads jobs and machines from its files, writes a report."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def answer_request(
         raise Interrupted("the lab was stopped")
     notes = [f"{report.skipped.total():,} lines of the trace were skipped."] * bool(report.skipped)
     answer = make_answer(jobs, measured, platform_name(request), notes)
-    write_page(answer, folder, "asked in the dashboard")
+    write_page(answer, folder, "requested in the dashboard")
     done = AdviceProgress(state="done", share=1.0, headline=headline(answer))
     replace_text(folder / PROGRESS, done.model_dump_json())
 
@@ -70,5 +70,5 @@ def jobs_of(request: AdviceRequest, folder: Path, report: Report) -> Jobs:
 
 def platform_name(request: AdviceRequest) -> str:
     return (
-        "the dropped platform" if request.platform_file else request.platform or "the default node"
+        "the uploaded platform" if request.platform_file else request.platform or "the default node"
     )

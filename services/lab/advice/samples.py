@@ -60,7 +60,7 @@ class Samples:
 
     @property
     def competitors(self) -> list[str]:
-        """Not the references: nobody can run them."""
+        """Without the references, which nobody can deploy."""
         return [name for name in self.values if name not in REFERENCES]
 
     def of(self, scheduler: str, figure: str) -> dict[int, float]:
@@ -71,7 +71,7 @@ class Samples:
         return {seed * 1_000_000 + part: float(np.mean(units[seed, part])) for seed, part in units}
 
     def objective(self, scheduler: str, spec: RunSpec) -> dict[int, float]:
-        """What the user wants to be small, in seconds; linear, so means per task are enough."""
+        """What the user wants to minimise, in seconds; linear, so means per task are enough."""
         columns = [self.of(scheduler, each) for each in ("turnaround", "energy", "cost")]
         units = list(columns[0])
         turnaround, energy, cost = (np.array([c[unit] for unit in units]) for c in columns)

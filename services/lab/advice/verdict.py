@@ -1,12 +1,12 @@
-"""Who is best, and whether the samples can tell.
+"""Which scheduler is best, and whether the samples are enough to decide that.
 
-Every competitor is compared with the one of the least mean in pairs of the same unit, by the ratio
-of their objectives and its t interval. The intervals hold together: over all competitors and all
-looks at the samples the chance that any of them misses is 5 % at most (Bonferroni), so looking
-again and again does not turn chance into an answer.
+Every competitor is compared with the one that has the smallest mean, in pairs of the same unit, by
+the ratio of their objectives and its t interval. Over all competitors and all interim checks, the
+chance that any interval misses the true ratio is at most 5 % (Bonferroni), so repeated checks do
+not turn chance into an answer.
 
-The answer is decided when nobody can be better than the best by more than a difference that makes
-no difference. Whether somebody close behind is equal or a little worse need not be known for it.
+The answer is decided when no scheduler can be better than the best by a noticeable difference. It
+need not be known whether one close behind is equal or a little worse.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from scipy import stats
 from services.lab.reports.statistics import SIGNIFICANT, Estimate, estimate, ratio
 from shared.domain.schedulers import BUILT_IN, LEARNERS
 
-# Differences below this share make no difference to anybody.
+# Differences below this share are not noticeable.
 INDIFFERENT = 0.02
 
 # equal: within that share of the best; not better: perhaps worse, but not better by that share.
@@ -38,14 +38,14 @@ class Compared:
     standing: Standing
     mean: float
     ratio: Estimate | None
-    units_needed: int | None = None  # to tell, about
+    units_needed: int | None = None  # for a decision, estimated
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    best: str  # of the least mean
+    best: str  # with the smallest mean
     recommended: str  # the best, or a simpler one that is as good
-    compared: list[Compared]  # least mean first
+    compared: list[Compared]  # smallest mean first
     units: int
     confidence: float  # of each interval, so that all together have 95 %
 
@@ -61,18 +61,18 @@ class Verdict:
 
 
 def judge(
-    values: Mapping[str, Values], looks: int = 1, out: frozenset[str] = frozenset()
+    values: Mapping[str, Values], looks: int = 1, excluded: frozenset[str] = frozenset()
 ) -> Verdict:
-    """`values`: of each competitor, what is to be small, by unit. Those that are `out` were found
-    worse at an earlier look and have fewer units since."""
+    """`values`: by competitor and unit, what is to be minimised. The `excluded` were worse at an
+    earlier check, so they have fewer units."""
     means = {name: float(np.mean([*own.values()])) for name, own in values.items()}
-    order = sorted(means, key=lambda name: (name in out, means[name], _complexity(name)))
+    order = sorted(means, key=lambda name: (name in excluded, means[name], _complexity(name)))
     best, others = order[0], order[1:]
     confidence = 1 - SIGNIFICANT / (looks * max(len(others), 1))
     compared = [Compared(best, "best", means[best], None)]
     for name in others:
         beside = ratio(values[name], values[best], confidence=confidence)
-        standing: Standing = "worse" if name in out else _standing(beside)
+        standing: Standing = "worse" if name in excluded else _standing(beside)
         unknown = standing == "unknown"
         needed = _units_needed(values[name], values[best], confidence) if unknown else None
         compared.append(Compared(name, standing, means[name], beside, needed))
@@ -92,8 +92,8 @@ def _standing(beside: Estimate | None) -> Standing:
 
 
 def _units_needed(first: Values, second: Values, confidence: float) -> int | None:
-    """About how many units would tell that `first` is not better; None: there are too few units to
-    say, or no number would."""
+    """About how many units would show that `first` is not better; None: there are too few units for
+    an estimate, or no number would."""
     pairs = [(first[unit], second[unit]) for unit in first.keys() & second.keys()]
     if len(pairs) < 3 or not all(a > 0 and b > 0 for a, b in pairs):
         return None

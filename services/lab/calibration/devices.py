@@ -14,7 +14,7 @@ from shared.platforms.platform_file import PlatformFile
 
 @dataclass(frozen=True, slots=True)
 class DeviceKind:
-    """Equal devices: their entry in `cluster.devices`, and what each of them really is."""
+    """Equal devices: their entry in `cluster.devices`, and what each of them is on this machine."""
 
     entry: dict[str, Any]
     settings: tuple[DeviceSetting, ...]
@@ -25,7 +25,7 @@ class DeviceKind:
 
 
 def devices_of(platform: PlatformFile) -> list[DeviceKind]:
-    """Those of a platform whose devices say what they are on this machine."""
+    """Those of a platform file; each must say in its `real` block what it is on this machine."""
     entries = platform.model_dump(mode="json", exclude_unset=True)["cluster"].get("devices", [])
     without = [entry["type"] for entry in entries if not entry.get("real")]
     if without or not entries:
@@ -37,7 +37,7 @@ def devices_of(platform: PlatformFile) -> list[DeviceKind]:
 
 
 def devices_of_this_machine() -> list[DeviceKind]:
-    """The GPUs that torch finds, beside the other cores as one CPU. Without a GPU, two unequal CPU
+    """The GPUs that torch finds, and the other cores as one CPU. Without a GPU, two unequal CPU
     devices: a core with plain kernels, and one with BLAS that data has to be copied to."""
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:

@@ -1,8 +1,8 @@
 """Measures the kernels on the devices of this machine, through the same processes as a real run.
 
 All devices work at the same time, as they do in a run: they share caches and the memory bus. Each
-goes through all kinds and sizes again and again, in an order drawn anew each time, so that a drift
-of the machine is in all of them alike.
+goes through all kinds and sizes again and again, each time in a new random order, so that a drift
+of the machine affects all of them equally.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ async def measure(
 async def _sizes(
     kind: str, processes: Sequence[tuple[str, DeviceProcess]], effort: Effort
 ) -> list[float]:
-    """From the one that takes the slowest device the shortest time to that of the longest."""
+    """From the size that the slowest device runs in `shortest_s` to the one for `longest_s`."""
     low = high = size = 1.0
     while size <= LARGEST_SIZE:
         slowest = max(

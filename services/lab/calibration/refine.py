@@ -2,9 +2,9 @@
 
 The profile gives each curve its shape over the sizes. Its level and its spread in a real run are
 those of the results: what counts is the ratio of a result to the time that the curve gives for its
-size. A curve with few results is drawn towards the mean of all curves of its device type, as if
-that were `PRIOR_RESULTS` results. How long schedulers take to decide is the mean time from arrival
-to start of the tasks whose device was idle.
+size. A curve with few results is moved towards the mean of all curves of its device type, which
+counts as `PRIOR_RESULTS` results. The time that schedulers take to decide is the mean time from
+arrival to start of the tasks whose device was idle.
 """
 
 from __future__ import annotations

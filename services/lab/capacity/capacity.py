@@ -1,7 +1,7 @@
-"""Answers how much of something a target needs: a run of the arena for each value that is tried.
+"""Finds how much of something a target needs, with a run of the arena for each value that is tried.
 
-Runs carry a name that follows from the question. A search that is repeated, or was interrupted,
-finds the runs that are there, and goes on from them.
+The name of a run follows from the question. So a search that is repeated, or was interrupted, uses
+the runs that exist already.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class CapacitySearch:
         self._report = report
         self._pause = pause
         self.trials: dict[int, Trial] = {}
-        # A value that does not validate is found before the first run.
+        # An invalid value is reported before the first run.
         ends = (variation.values[0], variation.values[-1])
         for spec in [self._spec(value) for value in ends]:
             if spec.tasks is None:
@@ -81,7 +81,7 @@ class CapacitySearch:
         return trial.met
 
     def _changes(self, value: int) -> list[str]:
-        """One scheduler and no pauses: nothing else takes part in the answer."""
+        """One scheduler and no pauses: nothing else matters for the answer."""
         return [f"schedulers={self._scheduler}", "pace=max", self._variation.change(value)]
 
     def _spec(self, value: int) -> RunSpec:

@@ -1,4 +1,4 @@
-"""What a capacity search is asked: a field of the spec, its values, and the target."""
+"""The question of a capacity search: a field of the spec, its values, and the target."""
 
 from __future__ import annotations
 
@@ -85,10 +85,10 @@ class Variation:
         first, last, step = (int(number or 1) for number in match.groups())
         if last < first or step < 1:
             raise SpecError([f"vary: {values} has no values: the last is below the first"])
-        found = range(first, last + 1, step)
-        if len(found) > MOST_VALUES:
-            raise SpecError([f"vary: {len(found):,} values; at most {MOST_VALUES:,}: use a step"])
-        return cls(path, found)
+        numbers = range(first, last + 1, step)
+        if len(numbers) > MOST_VALUES:
+            raise SpecError([f"vary: {len(numbers):,} values; at most {MOST_VALUES:,}: use a step"])
+        return cls(path, numbers)
 
     def change(self, value: int) -> str:
         return f"{self.path}={value}"

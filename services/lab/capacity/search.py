@@ -1,8 +1,9 @@
 """Finds where a target begins to be met, with far fewer tries than values.
 
 Assumed: from one end of the range to the other the answer changes once, from "met" to "not met" or
-the other way round. Queues mostly obey that, schedulers not always: a device more may lead one
-astray. So the neighbours of the answer are tried too, and whatever contradicts is reported.
+the other way round. That mostly holds for queues, but not always for schedulers: one more device
+may mislead one. So the neighbours of the answer are tried too, and values that contradict the
+assumption are reported.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`value`: the last one, from the end that meets the target, before it is not met; None: no
-    value meets it. `contradicting`: tried values that the assumption does not hold for."""
+    """`value`: counted from the end that meets the target, the last value that meets it; None: no
+    value does. `contradicting`: tried values that contradict the assumption."""
 
     value: int | None
     tried: dict[int, bool]  # whether each meets the target
@@ -22,7 +23,7 @@ class Answer:
 
     @property
     def monotone(self) -> bool:
-        """As far as was tried."""
+        """For the values that were tried."""
         return not self.contradicting
 
 
@@ -43,7 +44,7 @@ def search(values: Sequence[int], meets: Callable[[int], bool]) -> Answer:
     last = len(values) - 1
     met_below, met_above = at(0), at(last)
     if met_below == met_above:
-        # Of devices the fewest, and of anything else the least, is enough.
+        # Both ends meet the target, or neither does: if both, the smallest value is enough.
         return _answer(values[0] if met_below else None, tried, met_above=True)
     low, high = 0, last
     while high - low > 1:

@@ -1,5 +1,5 @@
-"""What sources of measured times do not say of a device: memory and power from the vendor's data
-sheet where we know the device, else the arena's defaults."""
+"""What sources of measured times lack: the memory and power of a device, from the vendor's data
+sheet if we know the device, else the arena's defaults."""
 
 from __future__ import annotations
 

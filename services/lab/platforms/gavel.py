@@ -88,13 +88,13 @@ def _read(source: Path) -> dict[str, dict[str, Any]]:
         raise ImportFailed(f"{source}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise ImportFailed(f"{source}: not JSON: {error}") from None
-    wanted = "an object by device type of objects by job, such as simulation_throughputs.json"
+    expected = "an object by device type of objects by job, such as simulation_throughputs.json"
     if not isinstance(tables, dict) or not tables:
-        raise ImportFailed(f"{source}: should be {wanted}")
+        raise ImportFailed(f"{source}: should be {expected}")
     for table in tables.values():
         jobs = table.values() if isinstance(table, dict) else [None]
         if not all(isinstance(throughputs, dict) for throughputs in jobs):
-            raise ImportFailed(f"{source}: should be {wanted}")
+            raise ImportFailed(f"{source}: should be {expected}")
     return tables
 
 

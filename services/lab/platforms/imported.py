@@ -1,4 +1,4 @@
-"""What an importer gives: a platform, and an account of what it took and left out."""
+"""The result of an importer: a platform, and a list of what it took and left out."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class Imported:
                 raise ImportFailed(f"--count {name}: no such type; imported: {', '.join(types)}")
             devices[types.index(name)]["count"] = count
         cluster = {**self.fields["cluster"], "devices": devices}
-        given = {f"count of {name}" for name in counts}
+        replaced = {f"count of {name}" for name in counts}
         return Imported(
             {**self.fields, "cluster": cluster},
             self.curves,
             self.took,
             self.left_out,
-            [each for each in self.assumed if each.partition(":")[0] not in given],
+            [each for each in self.assumed if each.partition(":")[0] not in replaced],
         )
 
     def platform(self) -> PlatformFile:
@@ -71,9 +71,9 @@ class Imported:
                 curve.model_dump(mode="json", exclude_defaults=True) for curve in self.curves
             ]
         text = "".join(_lines(content))
-        made = parse(text, str(path), path.parent)
+        platform = parse(text, str(path), path.parent)
         replace_text(path, text)
-        return made
+        return platform
 
 
 def _lines(content: dict[str, Any]) -> Iterator[str]:

@@ -38,12 +38,14 @@ def reproduction_error(curves: Sequence[Curve]) -> float:
 def by_kind(curves: Sequence[Curve]) -> list[dict[str, Any]]:
     """For each kind its points and four errors: the median and the largest of the sizes inside,
     the median and the largest of those at the ends. None where no curve has three sizes."""
-    made = predictions(curves)
+    predicted = predictions(curves)
     kinds = []
     for kind in dict.fromkeys(curve.kind for curve in curves):
         errors: list[float | None] = []
         for inside in (True, False):
-            own = [abs(each.error) for each in made if (each.kind, each.inside) == (kind, inside)]
+            own = [
+                abs(each.error) for each in predicted if (each.kind, each.inside) == (kind, inside)
+            ]
             errors += [median(own), max(own)] if own else [None, None]
         points = sum(len(curve.sizes) for curve in curves if curve.kind == kind)
         kinds.append({"kind": kind, "points": points, "errors": errors})
@@ -52,14 +54,14 @@ def by_kind(curves: Sequence[Curve]) -> list[dict[str, Any]]:
 
 def predictions(curves: Sequence[Curve]) -> list[Prediction]:
     """Of curves with three sizes or more."""
-    made = []
+    rows = []
     for curve in curves:
         last = len(curve.sizes) - 1
         for number, size in enumerate(curve.sizes) if last >= 2 else ():
             predicted = _look_up(_without(curve, number), [size])[0]
             error = float(predicted / curve.seconds[number] - 1)
-            made.append(Prediction(curve.kind, curve.type, size, 0 < number < last, error))
-    return made
+            rows.append(Prediction(curve.kind, curve.type, size, 0 < number < last, error))
+    return rows
 
 
 def _without(curve: Curve, number: int) -> Curve:

@@ -75,7 +75,7 @@ def import_starpu(source: Path, name: str, host: str | None = None) -> Imported:
     return Imported(
         fields,
         tuple(curves),
-        took=list(_took(curves, groups, models, bus)),
+        took=list(_import_seconds(curves, groups, models, bus)),
         left_out=[*models.left_out, *_left_out(groups, models, bus)],
         assumed=list(_assumed(devices, bus)),
     )
@@ -83,13 +83,13 @@ def import_starpu(source: Path, name: str, host: str | None = None) -> Imported:
 
 def _host(source: Path, host: str | None) -> str:
     suffixes = {file.suffix[1:] for file in (source / "codelets").rglob("*.*") if file.is_file()}
-    found = sorted(suffixes)
-    if host is not None and host not in found:
-        raise ImportFailed(f"{source}: no host {host}; measured are {', '.join(found)}")
-    if host is None and len(found) != 1:
-        what = f"choose one with --host: {', '.join(found)}" if found else "no performance models"
+    hosts = sorted(suffixes)
+    if host is not None and host not in hosts:
+        raise ImportFailed(f"{source}: no host {host}; measured are {', '.join(hosts)}")
+    if host is None and len(hosts) != 1:
+        what = f"choose one with --host: {', '.join(hosts)}" if hosts else "no performance models"
         raise ImportFailed(f"{source}: {what}")
-    return host or found[0]
+    return host or hosts[0]
 
 
 def _read_models(folder: Path, host: str) -> Models:
@@ -301,7 +301,7 @@ def _device(type_name: str, members: list[Device], bus: Bus) -> dict[str, Any]:
     return describe(type_name, accelerator=True, **known)
 
 
-def _took(
+def _import_seconds(
     curves: list[Curve], groups: dict[str, list[Device]], models: Models, bus: Bus
 ) -> Iterator[str]:
     kinds = {curve.kind for curve in curves}

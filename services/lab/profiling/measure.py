@@ -156,8 +156,8 @@ def _cpu_product(edge: int) -> Work:
 
 def _memory(machine: Machine, effort: Effort, clock: _Clock) -> dict[str, Transfer]:
     """Like STREAM: arrays much larger than the caches, a slice for each thread."""
-    wanted = max(effort.array_mb, effort.caches * machine.cache_mb)
-    array_mb = min(wanted, psutil.virtual_memory().available / 1e6 / 8)
+    target_mb = max(effort.array_mb, effort.caches * machine.cache_mb)
+    array_mb = min(target_mb, psutil.virtual_memory().available / 1e6 / 8)
     elements = int(array_mb * 1e6) // 8
     a, b, c = (np.full(elements, value) for value in (1.0, 2.0, 0.0))
     bounds = np.linspace(0, elements, machine.threads + 1, dtype=int)

@@ -117,9 +117,9 @@ def _change(letter: str, study: Study, first: Study, variant: str, name: str) ->
     if (test := paired_test((letter, "A"), *values)) is None:
         return None
     others = {c: ratio(*(each.by_seed(variant, name, c) for each in both)) for c in _OTHERS}
-    here, before = (sum(row["failed"] or 0 for row in each.rows(variant, name)) for each in both)
+    after, before = (sum(row["failed"] or 0 for row in each.rows(variant, name)) for each in both)
     shown = f"{name} ({first.label(variant)})" if len(first.variants) > 1 else name
-    return Change(letter, variant, name, shown, (before, here), test, others)
+    return Change(letter, variant, name, shown, (before, after), test, others)
 
 
 def _summary(

@@ -138,8 +138,8 @@ def _printable(spec: dict[str, Any]) -> dict[str, Any]:
     """A spec without what is long and says nothing: measured tables, fields left out of devices."""
     cluster, physics = dict(spec.get("cluster") or {}), dict(spec.get("physics") or {})
     if devices := cluster.get("devices"):
-        given = [{k: v for k, v in each.items() if v is not None} for each in devices]
-        cluster = {k: v for k, v in cluster.items() if k not in SHORT_FORM} | {"devices": given}
+        entries = [{k: v for k, v in each.items() if v is not None} for each in devices]
+        cluster = {k: v for k, v in cluster.items() if k not in SHORT_FORM} | {"devices": entries}
     if curves := physics.get("measured"):
         physics["measured"] = f"{len(curves)} curves (see provenance.json)"
     return {**spec, "cluster": cluster, "physics": physics}

@@ -30,8 +30,8 @@ TESTED = [*MEASURES.values(), "p95_turnaround", "p99_turnaround"]
 # Tested from one end of a sweep to the other.
 SWEPT = ["avg_turnaround", "total_time", "total_energy", "total_cost"]
 
-# A scheduler breaks down where its mean turnaround is so many times that of the lowest load, or
-# its makespan so many times the arrival bound: then work is left over when arrivals end.
+# A scheduler breaks down where its mean turnaround is this many times that of the lowest load, or
+# its makespan this many times the arrival bound: then work is left over when arrivals end.
 MOST_TURNAROUND, MOST_MAKESPAN = 10.0, 1.1
 
 
@@ -53,7 +53,7 @@ class SchedulerResult:
 
     @property
     def failures(self) -> str:
-        """Beside a scheduler's name or figure, wherever schedulers are ranked."""
+        """The number of failed tasks, shown beside a ranked scheduler's name or figure."""
         return f" ({self.failed:,} failed)" if self.failed else ""
 
 
@@ -106,7 +106,7 @@ def _variant(study: Study, variant: str) -> VariantResults:
         declared.value if declared else None,
         {name: _scheduler(study, variant, name) for name in names},
         pairs,
-        corrected(_asked(study, variant, names)),
+        corrected(_requested_tests(study, variant, names)),
         compare_with_reference(study, variant),
         judge_claims(study, variant, pairs),
     )
@@ -145,8 +145,8 @@ def _all_pairs(study: Study, variant: str, names: list[str], figure: str) -> lis
     return corrected([test for test in tests if test])
 
 
-def _asked(study: Study, variant: str, names: list[str]) -> list[PairedTest]:
-    """Those of `compare` against all others; without it everyone against the baseline."""
+def _requested_tests(study: Study, variant: str, names: list[str]) -> list[PairedTest]:
+    """Those of `compare` against all others; without it, all others against the baseline."""
     chosen = [name for name in study.experiment.compare if name in names]
     pairs = [
         (first, second)

@@ -54,8 +54,8 @@ def _widths(width: Integers | None) -> list[dict[str, int]]:
     """None: one device each."""
     if width is None:
         return []
-    found, count = np.unique(width, return_counts=True)
-    pairs = zip(found.tolist(), count.tolist(), strict=True)
+    widths, count = np.unique(width, return_counts=True)
+    pairs = zip(widths.tolist(), count.tolist(), strict=True)
     return [{"width": each, "weight": weight} for each, weight in pairs]
 
 

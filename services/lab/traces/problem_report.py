@@ -16,7 +16,7 @@ class TraceError(ArenaError):
 
 
 class Report:
-    """With `strict` the first problem is an error."""
+    """Counts the problems of a trace; with `strict` the first one is an error."""
 
     def __init__(
         self,

@@ -86,30 +86,30 @@ class RecordedTimes:
             for name in kind.lower().split(ALTERNATIVES):
                 if name in named and named[name].accelerator:
                     return named[name]
-        wanted = CPU if on_cpu else self._recorded_on
-        if wanted.lower() in named:
-            return named[wanted.lower()]
-        same = [each for each in platform.types if each.accelerator == (wanted == GPU)]
+        device = CPU if on_cpu else self._recorded_on
+        if device.lower() in named:
+            return named[device.lower()]
+        same = [each for each in platform.types if each.accelerator == (device == GPU)]
         if not same:
-            return self._absent(wanted)
+            return self._absent(device)
         most = max(same, key=lambda each: each.count)
         if len(same) > 1:
             self._report.note(
-                f"which {wanted.upper()} the times were recorded on is not known; taken as "
+                f"which {device.upper()} the times were recorded on is not known; taken as "
                 f"{most.name}, of which the platform has most (mapping: recorded_on)"
             )
         return most
 
-    def _absent(self, wanted: str) -> DeviceType:
-        """The one of the short form, in place of a device that the platform has none of."""
+    def _absent(self, device: str) -> DeviceType:
+        """The device type of the short form, for a kind of device that the platform lacks."""
         if self._spec.platform.measured is not None:
             raise TraceError(
-                f"the times were recorded on a {wanted.upper()}, and the platform's table has none "
+                f"the times were recorded on a {device.upper()}, and the platform's table has none "
                 "(mapping: recorded_on)"
             )
         self._report.note(
-            f"the platform has no {wanted.upper()}, on which the times were recorded; taken as one "
+            f"the platform has no {device.upper()}, on which the times were recorded; taken as one "
             "with the default speed (mapping: recorded_on)"
         )
         defaults = self._spec.physics.defaults(self._spec.cluster.gpu_memory_mb)
-        return Platform([Device(type=wanted)], {"node": 1}, defaults).types[0]
+        return Platform([Device(type=device)], {"node": 1}, defaults).types[0]

@@ -91,7 +91,7 @@ def run_spec(data: dict[str, Any], path: Path, mark: str) -> dict[str, Any]:
 
 
 def complete_spec(data: dict[str, Any], trace: Trace, pretrain: Tasks | None) -> dict[str, Any]:
-    """The spec of the run with what the trace says: how far back parents are, and what learners
+    """The spec of the run, completed from the trace: how far back parents are, and what learners
     are pre-trained on."""
     if not trace.has_times:
         raise ReplayError(
@@ -132,11 +132,11 @@ def rescaled(batches: Iterator[Tasks], factor: float) -> Iterator[Tasks]:
 
 def first_part(batches: Iterator[Tasks], most: int = MOST_PRETRAINED) -> Tasks:
     """All of these tasks, up to the most that pre-training looks at."""
-    taken, left = [], most
+    taken, remaining = [], most
     for tasks in batches:
-        taken.append(take(tasks, slice(0, left)))
-        left -= len(taken[-1])
-        if not left:
+        taken.append(take(tasks, slice(0, remaining)))
+        remaining -= len(taken[-1])
+        if not remaining:
             break
     return concatenate(taken)
 
@@ -181,8 +181,8 @@ class Replay:
             while self.next_task < end:
                 skip = self.next_task - int(tasks.task_id[0])
                 self._keep_pace(began, start)
-                left = take(tasks, slice(skip, None))
-                piece = take(left, slice(0, first_batch(left, self._request(), MOST_BATCH_TASKS)))
+                rest = take(tasks, slice(skip, None))
+                piece = take(rest, slice(0, first_batch(rest, self._request(), MOST_BATCH_TASKS)))
                 self._send(piece, last and int(piece.task_id[-1]) + 1 == end)
                 self._watch(Progress(self._run, self.next_task))
         if self.next_task > end:

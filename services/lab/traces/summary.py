@@ -144,40 +144,40 @@ class Summary:
         platform, same = self._trace.spec.platform, self._same
         if self._tasks < 2:
             return ["one task: nothing can be concluded about schedulers"]
-        found = []
+        messages = []
         if not len(platform.cpus) or not len(platform.accelerators):
-            found.append(
+            messages.append(
                 f"the platform has no {'accelerator' if len(platform.cpus) else 'CPU'}: schedulers "
                 "that only choose the accelerator's share of a task all do the same"
             )
         if platform.measured is not None and len(self._kinds) == 1:
-            found.append(
+            messages.append(
                 "all tasks are of one kind: they gain the same from a device type; schedulers can "
                 "only differ by how they share the devices out, not by which task they send where"
             )
         if platform.measured is None and same("compute_intensity"):
             same_memory = " and memory" * same("memory_required")
-            found.append(
+            messages.append(
                 f"all tasks have the same intensity{same_memory}: "
                 "an accelerator speeds all of them up alike; schedulers can only differ by how "
                 "they share the devices out, not by which task they send where"
             )
         elif same("memory_required"):
-            found.append(
+            messages.append(
                 "all tasks have the same memory: nothing can be concluded about schedulers that "
                 "weigh transfers or the memory of accelerators"
             )
         if same("size") and len(self._kinds) == 1:
-            found.append(
+            messages.append(
                 "all tasks have the same size: nothing can be concluded about short tasks that "
                 "wait behind long ones"
             )
         if self._clock == self._first and not self._edges:
-            found.append(
+            messages.append(
                 "all tasks arrive at once: makespan, energy and cost can be compared, waiting only "
                 "shows the order of the file"
             )
-        return found + self._assumed_times()
+        return messages + self._assumed_times()
 
     def _assumed_times(self) -> list[str]:
         """Of times that were recorded on one device, and come from the formula on all others."""

@@ -70,7 +70,7 @@ class Linker(Protocol):
 
 
 class LinkCollector:
-    """The first pass: takes the names down and knows no parents yet."""
+    """The first pass: collects the names, and returns no parents yet."""
 
     def __init__(self) -> None:
         # Of each block of lines: names, and tasks (NO_TASK: skipped).
@@ -88,9 +88,9 @@ class LinkCollector:
             task = _numbered(kept, first).tolist()
             edges = [
                 (self._lines + place, task[place], hash(parent))
-                for place, wanted in enumerate(rows.parents)
-                if wanted
-                for parent in dict.fromkeys(wanted)
+                for place, names in enumerate(rows.parents)
+                if names
+                for parent in dict.fromkeys(names)
             ]
             self._lines += len(rows)
             if edges:
@@ -101,7 +101,7 @@ class LinkCollector:
         child_line, child, parent = np.concatenate(self._edges, axis=1)
         self._edges.clear()
         names = np.unique(parent)
-        at_line, at_task, task = self._where(names)
+        at_line, at_task, task = self._first_lines(names)
         place = np.searchsorted(names, parent)
         # An id belongs to the first line that is a task; if there is none yet, to a skipped line.
         is_task = at_task[place] < child_line
@@ -112,7 +112,7 @@ class LinkCollector:
         own[line == child_line] = True
         return TaskLinks(edges, unknown & ~own, own, report)
 
-    def _where(self, names: Integers) -> tuple[Integers, Integers, Integers]:
+    def _first_lines(self, names: Integers) -> tuple[Integers, Integers, Integers]:
         """Of these names: the first line, the first line that is a task, and that task."""
         at_line, at_task = np.full((2, len(names)), NO_LINE)
         tasks = np.full(len(names), NO_TASK)
@@ -120,10 +120,10 @@ class LinkCollector:
         for block, kept in zip(self._names, self._kept, strict=True):
             if len(names):
                 place = np.minimum(np.searchsorted(names, block), len(names) - 1)
-                found = np.flatnonzero((names[place] == block) & (block != 0))
-                place, line = place[found], first_line + found
+                matches = np.flatnonzero((names[place] == block) & (block != 0))
+                place, line = place[matches], first_line + matches
                 np.minimum.at(at_line, place, line)
-                is_task, task = kept[found], _numbered(kept, first_task)[found]
+                is_task, task = kept[matches], _numbered(kept, first_task)[matches]
                 # The last assignment counts, so in reverse.
                 new = np.flatnonzero(is_task & (at_task[place] == NO_LINE))[::-1]
                 at_task[place[new]], tasks[place[new]] = line[new], task[new]
@@ -156,10 +156,10 @@ class _Edges:
         )
 
     def between_tasks(self) -> tuple[Integers, Integers]:
-        """Children and parents, sorted: a parent that was skipped gives way to its own."""
+        """Children and parents, sorted: a skipped parent is replaced by its own parents."""
         every = self.take(np.argsort(self.child_line, kind="stable"))
-        left = every.take(every.child != NO_TASK)
-        child, line, parent = left.child, left.line, left.parent
+        edges = every.take(every.child != NO_TASK)
+        child, line, parent = edges.child, edges.line, edges.parent
         while (skipped := parent == NO_TASK).any():
             low = np.searchsorted(every.child_line, line[skipped], "left")
             counts = np.searchsorted(every.child_line, line[skipped], "right") - low
@@ -201,7 +201,7 @@ class TaskLinks:
         self._edge = 0
 
     def resolve(self, rows: Rows, kept: Bools, first: int) -> Linked:
-        self._tell(rows, kept)
+        self._report_parents(rows, kept)
         count = int(kept.sum())
         last_child = np.arange(first, first + count)
         low, high = np.searchsorted(self._parents, (first, first + count))
@@ -215,10 +215,10 @@ class TaskLinks:
             [parents[cuts[place] : cuts[place + 1]] for place in range(count)], last_child
         )
 
-    def _tell(self, rows: Rows, kept: Bools) -> None:
+    def _report_parents(self, rows: Rows, kept: Bools) -> None:
         """Report what became of the parents of these lines."""
-        for place, wanted in enumerate(rows.parents or ()):
-            for name in dict.fromkeys(wanted) if wanted else ():
+        for place, names in enumerate(rows.parents or ()):
+            for name in dict.fromkeys(names) if names else ():
                 edge, self._edge = self._edge, self._edge + 1
                 problem = (
                     ITSELF if self._itself[edge]

@@ -122,8 +122,8 @@ class Trace:
             first = translator.next_task
             tasks = translator.tasks(rows)
             if self.has_times and self._fit:
-                left = len(tasks) if self._limit is None else self._limit - first
-                load.add(take(tasks, slice(0, max(left, 0))))
+                remaining = len(tasks) if self._limit is None else self._limit - first
+                load.add(take(tasks, slice(0, max(remaining, 0))))
             if self._limit is not None and translator.next_task >= self._limit:
                 break
         count = min(translator.next_task, self._limit or translator.next_task)

@@ -1,7 +1,7 @@
-"""How far simulated figures are from real ones, beside how far real ones are from each other.
+"""How far simulated figures are from real ones, compared with how far real ones differ.
 
 An error is relative to the mean of the repeated real runs: |simulated / mean - 1|. Their spread is
-the largest |real / mean - 1|. What an error exceeds the spread by is the simulation's fault.
+the largest |real / mean - 1|. Only the part of an error above the spread is the simulation's fault.
 """
 
 from __future__ import annotations

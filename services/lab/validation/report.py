@@ -22,12 +22,12 @@ def make_certificate(platform: PlatformFile, compared: Sequence[Compared]) -> di
     comparisons = [each.comparison for each in compared]
     schedulers = sorted(comparisons[0].simulated)
     by_task = _figures_of_tasks(compared)
-    of = {
+    by_measure = {
         measure: {name: figures_of(comparisons, measure, name) for name in schedulers}
         for measure in MEASURES
     }
-    whole = {
-        measure: error_of([figure for name in schedulers for figure in of[measure][name]])
+    errors = {
+        measure: error_of([figure for name in schedulers for figure in by_measure[measure][name]])
         for measure in MEASURES
     }
     order = order_of(comparisons)
@@ -38,8 +38,8 @@ def make_certificate(platform: PlatformFile, compared: Sequence[Compared]) -> di
         workloads=len(compared),
         repeats=len(comparisons[0].real),
         task_time=error_of([figure for figures in by_task.values() for figure in figures]),
-        turnaround=whole["turnaround"],
-        makespan=whole["makespan"],
+        turnaround=errors["turnaround"],
+        makespan=errors["makespan"],
         kendall_tau=order.kendall_tau,
         pairs=order.pairs,
         pairs_kept=order.kept,
@@ -51,7 +51,7 @@ def make_certificate(platform: PlatformFile, compared: Sequence[Compared]) -> di
             for (kind, type_), figures in sorted(by_task.items())
         ],
         "schedulers": [
-            {"scheduler": name, "measure": measure, **_row(of[measure][name])}
+            {"scheduler": name, "measure": measure, **_row(by_measure[measure][name])}
             for measure in MEASURES
             for name in schedulers
         ],

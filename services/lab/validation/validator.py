@@ -48,7 +48,7 @@ class Validator:
     def compare(
         self, workloads: Iterable[Workload], repeats: int, seconds: float
     ) -> list[Compared]:
-        """Begins no workload after that time."""
+        """Compare the workloads one by one; none is begun after that many seconds."""
         began = time.monotonic()
         compared: list[Compared] = []
         for workload in workloads:

@@ -12,9 +12,9 @@ from services.lab.experiments.declaration import merged
 from shared.domain.spec import RunSpec
 from shared.platforms.platform_file import PlatformFile
 
-# Of the capacity of all devices: half of it, most of it, more than they can do.
+# Offered load: half of what all devices can do, most of it, and more than that.
 LOADS = (0.5, 0.8, 1.1)
-# Rules alone: a learner would learn other things in the simulation than in the real run.
+# Only rules: a learner would learn other things in the simulation than in the real run.
 SCHEDULERS = ("eft", "least_loaded", "round_robin", "random", "gpu_only")
 
 

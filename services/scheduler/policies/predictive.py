@@ -126,10 +126,10 @@ class Predictive(LearnedClusterPolicy):
 
 
 def explorations(times: Floats, tasks: Tasks, spec: RunSpec) -> tuple[Integers, Floats]:
-    """For each task the type to try, or NONE, and the chance of trying each type (column): all
-    that are not much slower than the fastest are as likely."""
+    """For each task the type to try, or NONE, and the chance of trying each type (column). All
+    types that are not much slower than the fastest have the same chance."""
     rule = spec.learning.predictive
-    # A task that can run nowhere is at home everywhere.
+    # Infinite times are equal: a task that can run nowhere may try every type.
     allowed = times <= rule.explore_limit * times.min(axis=1)[:, None]
     count = allowed.sum(axis=1)
     counter = tasks.task_id.astype(np.uint64)

@@ -147,8 +147,8 @@ class QueueNetwork:
     def q_values(self, row: int, queued: Floats) -> Floats:
         """`queued`: of each action, in seconds."""
         waits = queued / self.scale
-        seen = (waits / (1 + waits)).astype(np.float32)
-        hidden = np.maximum(self._of_task[row] + self._of_queues @ seen, 0.0)
+        inputs = (waits / (1 + waits)).astype(np.float32)
+        hidden = np.maximum(self._of_task[row] + self._of_queues @ inputs, 0.0)
         hidden = np.maximum(self._body @ hidden + self._body_bias, 0.0)
         q: Floats = self._output @ hidden + self._output_bias - self._cost_of_waiting * waits
         return q

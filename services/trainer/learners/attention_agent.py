@@ -11,10 +11,11 @@
     loss      the expected cost of a softmax policy over the scores, all devices counted
     judge     of several networks the one with the least mean cost on the same other streams
 
-In pre-training the sample are generated tasks. The base rule, whose roll-outs are cheap, places the
-tasks behind in the first rounds, the network itself in the next. During the run the sample are the
-newest results: their arrivals, and their real seconds on the device type that ran them. The seconds
-of other types are expected ones, times the ratio of real and expected time of a result there.
+In pre-training the sample consists of generated tasks. In the first rounds the later tasks are
+placed by the base rule, whose roll-outs are cheap, then by the network itself. During the run the
+sample is the newest results: their arrivals, and their real seconds on the device type that ran
+them. For other types it has the expected seconds, times the ratio of real and expected time of a
+result there.
 
 Rollout algorithms: Bertsekas, Tsitsiklis, Wu, "Rollout algorithms for combinatorial optimization",
 1997. Loss over all actions: Sutton et al., "Policy gradient methods", 1999. The hyperparameters are
@@ -319,9 +320,9 @@ def sample_from(results: Results, spec: RunSpec, random: np.random.Generator) ->
     known = ~results.failed & ~split & np.isfinite(usual) & (usual > 0)
     ratio = np.divide(results.time, usual, out=np.ones(len(usual)), where=known)
     for kind in range(expected.shape[1]):
-        seen = ratio[known & (ran_on == kind)]
-        if len(seen):
-            factor = random.choice(seen, len(ratio))
+        own_ratios = ratio[known & (ran_on == kind)]
+        if len(own_ratios):
+            factor = random.choice(own_ratios, len(ratio))
             real[:, kind] *= np.where(known & (ran_on == kind), ratio, factor)
     return _possible(gaps(results.tasks), expected, real)
 

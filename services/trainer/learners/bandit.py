@@ -1,8 +1,8 @@
 """The learner behind `bandit`: the posterior of a linear model of what a placement costs.
 
-What a task cost is seen in its own results: its turnaround, and a share of the delay that it caused
-to those behind it, which would have started earlier without it until their device was idle.
-Without the second part the best that can be learned is earliest finish.
+The cost of a task is computed from the scheduler's own results: its turnaround, and a share of the
+delay that it caused: later tasks on its device, up to the next idle time, would have started
+earlier without it. Without this second part only earliest finish could be learned.
 
 The posterior is that of Agrawal and Goyal: "Thompson Sampling for Contextual Bandits with Linear
 Payoffs", 2013, around earliest finish instead of 0, of the newest results only, each weighted

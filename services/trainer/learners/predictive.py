@@ -21,7 +21,7 @@ from shared.domain.learning import device_prices, price_search
 from shared.domain.learning.device_prices import bulk_lane
 from shared.domain.learning.features import Matrix
 from shared.domain.learning.objective import charge
-from shared.domain.learning.price_search import Found, Replay
+from shared.domain.learning.price_search import Replay, SearchResult
 from shared.domain.learning.time_lines import TimeLines, kinds_of, numbers_of
 from shared.domain.physics import moving_seconds
 from shared.domain.schedulers import PREDICTIVE
@@ -80,8 +80,8 @@ class PredictiveLearner(Learner):
         gaps = np.diff(tasks.arrival_time, prepend=0.0)
         arrival = np.cumsum(gaps[random.integers(len(tasks), size=self.rule.replay)])
         times = model.whole_seconds(tasks, self.spec)[rows]
-        found = self._search(model, arrival, times, self.rule.pretrain_rounds, random)
-        return self._update(model, found, len(tasks), "pre-trained")
+        result = self._search(model, arrival, times, self.rule.pretrain_rounds, random)
+        return self._update(model, result, len(tasks), "pre-trained")
 
     def learn(self, model: bytes | None, results: Results, new: int, version: int) -> Update | None:
         before = self._open(model)
@@ -98,8 +98,8 @@ class PredictiveLearner(Learner):
         newest = results.last(self.rule.replay)
         times = fitted.whole_seconds(newest.tasks, self.spec)
         arrival = newest.tasks.arrival_time
-        found = self._search(fitted, arrival, times, self.rule.rounds, random)
-        return self._update(fitted, found, len(observed.type), "learned")
+        result = self._search(fitted, arrival, times, self.rule.rounds, random)
+        return self._update(fitted, result, len(observed.type), "learned")
 
     def errors(self, model: bytes, results: Results) -> Floats | None:
         """Of the logarithm of the seconds; 0 where a task's time is not of one device type."""
@@ -173,37 +173,37 @@ class PredictiveLearner(Learner):
     def _search(
         self, model: TimeModel, arrival: Floats, times: Floats, rounds: int,
         random: np.random.Generator,
-    ) -> tuple[Found, Replay]:  # fmt: skip
+    ) -> tuple[SearchResult, Replay]:  # fmt: skip
         rule, spread = self.rule, model.spread
-        luck = np.exp(spread * random.standard_normal(times.shape) - spread * spread / 2)
+        noise = np.exp(spread * random.standard_normal(times.shape) - spread * spread / 2)
         replay = Replay.of(
-            arrival, times, times * luck, self.platform.type_of, self.bulk, self.charge
+            arrival, times, times * noise, self.platform.type_of, self.bulk, self.charge
         )
         first = device_prices.steps(len(self.platform.types))
-        found = price_search.search(
+        result = price_search.search(
             replay, model.prices, model.price_steps, rule.least_step * first, rounds=rounds,
             candidates=rule.candidates, speed=rule.speed, random=random,
         )  # fmt: skip
-        return found, replay
+        return result, replay
 
     def _update(
-        self, model: TimeModel, searched: tuple[Found, Replay], trained_on: int, verb: str
+        self, model: TimeModel, search: tuple[SearchResult, Replay], trained_on: int, verb: str
     ) -> Update:
-        found, replay = searched
+        result, replay = search
         shipped = replace(
             model,
-            prices=found.prices,
-            price_steps=found.steps,
+            prices=result.prices,
+            price_steps=result.steps,
             scale=replay.scale,
             longest=float(replay.expected.min(axis=1).max(initial=0.0)),
-            most_queued=found.most_queued,
+            most_queued=result.most_queued,
         )
         names = [f"price_{each.name}" for each in self.platform.types]
         names += [f"price_{name}" for name in device_prices.COMMON]
-        metrics = {name: float(each) for name, each in zip(names, found.prices, strict=True)}
+        metrics = {name: float(each) for name, each in zip(names, result.prices, strict=True)}
         for each, spread in zip(self.platform.types, model.spread, strict=True):
             metrics[f"error_{each.name}"] = float(spread)
-        metrics["replay_over_eft"] = found.cost / max(found.cost_without, SHORTEST)
+        metrics["replay_over_eft"] = result.cost / max(result.cost_without, SHORTEST)
         reason = (
             f"{verb} on {trained_on} tasks; in a replay of {len(replay.arrival)} "
             f"{metrics['replay_over_eft']:.3f} of earliest finish"

@@ -17,8 +17,8 @@ time is turnaround, and the discount is above 0: a placement changes the queues 
 meets, which the target network and double Q then estimate.
 
 The first model is trained on generated tasks, every action of them with the reward of the physics.
-Where the tasks of the run turn out to be of another magnitude, its own newest tasks take their
-place: they set the normalisation and the scale of a new network, which is pre-trained on them.
+If the tasks of the run are of another magnitude, its own newest tasks are used instead: they set
+the normalisation and the scale of a new network, which is pre-trained on them.
 """
 
 from __future__ import annotations
@@ -115,31 +115,33 @@ class Dqn:
         self.average_error = self._error(self.replay.transitions())
 
     def add_results(self, results: Results, new: int | None = None) -> float:
-        """Add results, of which earlier models have learned from all but the last `new` (None: all
-        are new); returns the training steps that are due for them."""
-        made = self.transitions.of_results(results, self.scale)
-        self.replay.add(made)
-        made = _last(made, results, new)
-        if not len(made):
+        """Add results; earlier models have learned from all except the last `new` (None: all are
+        new). Returns the training steps that are due for them."""
+        transitions = self.transitions.of_results(results, self.scale)
+        self.replay.add(transitions)
+        transitions = _last(transitions, results, new)
+        if not len(transitions):
             return 0.0
         rule = self.spec.learning.agent
-        surprised = self._take_note_of_error(self._error(made), len(made))
-        self.recent = min(self.recent + len(made), rule.newest)
-        return len(made) * (rule.steps_per_result + (rule.surprise_steps if surprised else 0.0))
+        surprised = self._update_error(self._error(transitions), len(transitions))
+        self.recent = min(self.recent + len(transitions), rule.newest)
+        return len(transitions) * (
+            rule.steps_per_result + (rule.surprise_steps if surprised else 0.0)
+        )
 
     def is_surprised(self, results: Results, new: int) -> bool:
         """Whether the rewards are far from the predicted ones: the workload has changed, so it is
         time to explore more and to train more, on the results since then."""
         results = results.last(new + HISTORY)
-        made = _last(self.transitions.of_results(results, self.scale), results, new)
-        return bool(len(made)) and self._is_large(self._error(made))
+        transitions = _last(self.transitions.of_results(results, self.scale), results, new)
+        return bool(len(transitions)) and self._is_large(self._error(transitions))
 
     def _is_large(self, error: float) -> bool:
         if self.average_error is None:
             return False
         return error > self.spec.learning.agent.surprise * self.average_error + SMALL_ERROR
 
-    def _take_note_of_error(self, error: float, results: int) -> bool:
+    def _update_error(self, error: float, results: int) -> bool:
         """Returns whether it is a surprise."""
         rule, surprised = self.spec.learning.agent, self._is_large(error)
         if self.average_error is None:
@@ -155,16 +157,18 @@ class Dqn:
             self.exploration *= 0.5 ** (results / rule.calm_down)
         return surprised
 
-    def _error(self, made: Transitions) -> float:
-        """The mean error of the predicted values, of their logarithms: otherwise a few huge tasks
-        would outweigh all others."""
+    def _error(self, transitions: Transitions) -> float:
+        """The mean error of the logarithms of the predicted values: without logarithms a few huge
+        tasks would outweigh all others."""
         with torch.no_grad():
-            q = self.policy(torch.from_numpy(made.state)).numpy()
-        predicted = q[np.arange(len(made)), made.action]
-        found = made.reward.astype(np.float64)
+            q = self.policy(torch.from_numpy(transitions.state)).numpy()
+        predicted = q[np.arange(len(transitions)), transitions.action]
+        target_value = transitions.reward.astype(np.float64)
         if self.target is not None:
-            found += self.discount * self._value_of(torch.from_numpy(made.next_state)).numpy()
-        error = np.log1p(np.maximum(-predicted, 0.0)) - np.log1p(np.maximum(-found, 0.0))
+            target_value += (
+                self.discount * self._value_of(torch.from_numpy(transitions.next_state)).numpy()
+            )
+        error = np.log1p(np.maximum(-predicted, 0.0)) - np.log1p(np.maximum(-target_value, 0.0))
         return float(np.abs(error).mean())
 
     def _value_of(self, next_state: Tensor) -> Tensor:
@@ -325,9 +329,9 @@ class AgentLearner(Learner):
         return Update(dqn.weights(), reason, metrics, len(dqn.replay), oldest)
 
 
-def _last(made: Transitions, results: Results, new: int | None) -> Transitions:
+def _last(transitions: Transitions, results: Results, new: int | None) -> Transitions:
     """Those of the last `new` results."""
     if new is None:
-        return made
+        return transitions
     first = results.tasks.task_id[-new:][:1]
-    return made.rows(made.task_id >= first)
+    return transitions.rows(transitions.task_id >= first)

@@ -76,9 +76,9 @@ def arrival_bound(tasks: Tasks, spec: RunSpec) -> Bound:
     arrival = tasks.arrival_time[np.isfinite(times).any(axis=1)]
     work, starts = _work(tasks, spec, times), np.sort(arrival)
     prices: Floats | None = None
-    left = len(arrival)
-    while left > 0:
-        start = float(starts[len(starts) - left])
+    remaining = len(arrival)
+    while remaining > 0:
+        start = float(starts[len(starts) - remaining])
         keep = arrival >= start
         work, arrival = work.take(keep), arrival[keep]
         relaxed = relax(work, MOST_SOLVED_OFTEN, prices, enough=best.value - start)
@@ -86,7 +86,7 @@ def arrival_bound(tasks: Tasks, spec: RunSpec) -> Bound:
         upper = max(upper, start + relaxed.upper)
         if start + relaxed.lower > best.value:
             best = Bound(start + relaxed.lower, upper, relaxed.method)
-        left = int(left * _THINNING)
+        remaining = int(remaining * _THINNING)
     return Bound(best.value, max(upper, best.value), best.method)
 
 

@@ -92,10 +92,10 @@ def relax(
     if scale == 0.0:
         return Relaxed(0.0, 0.0, "lp", prices)
     scaled = Work(work.seconds / scale, work.limited, work.cap, work.beyond / scale)
-    found = _linear_program(scaled) if len(work) <= most_solved else None
-    if found is None:
-        found = _dual(scaled, prices, enough / scale)
-    return Relaxed(found.lower * scale, found.upper * scale, found.method, found.prices)
+    solution = _linear_program(scaled) if len(work) <= most_solved else None
+    if solution is None:
+        solution = _dual(scaled, prices, enough / scale)
+    return Relaxed(solution.lower * scale, solution.upper * scale, solution.method, solution.prices)
 
 
 def _sorted(work: Work) -> float:
@@ -107,17 +107,19 @@ def _sorted(work: Work) -> float:
     order = np.argsort(cost, kind="stable")
     a, b = a[order], b[order]
     # After the first j pieces went to the first type: its seconds, and those left to the second.
-    given = np.concatenate(([0.0], np.cumsum(a))) + on_first[np.isinf(on_second)].sum()
+    first_seconds = np.concatenate(([0.0], np.cumsum(a))) + on_first[np.isinf(on_second)].sum()
     # Summed from the end, so that nothing left is exactly 0 and never a rounding error below.
-    left = np.concatenate((np.cumsum(b[::-1])[::-1], [0.0])) + on_second[np.isinf(on_first)].sum()
-    level = np.flatnonzero(given >= left)
+    second_seconds = (
+        np.concatenate((np.cumsum(b[::-1])[::-1], [0.0])) + on_second[np.isinf(on_first)].sum()
+    )
+    level = np.flatnonzero(first_seconds >= second_seconds)
     if len(level) == 0:  # what cannot move takes longer than all the rest on the first type
-        return float(left[-1])
+        return float(second_seconds[-1])
     if level[0] == 0:
-        return float(given[0])
+        return float(first_seconds[0])
     last = int(level[0]) - 1
-    cut = (left[last] - given[last]) / (a[last] + b[last])
-    return float(given[last] + cut * a[last])
+    cut = (second_seconds[last] - first_seconds[last]) / (a[last] + b[last])
+    return float(first_seconds[last] + cut * a[last])
 
 
 def _pieces(work: Work) -> tuple[Floats, Floats]:
@@ -132,8 +134,8 @@ def _pieces(work: Work) -> tuple[Floats, Floats]:
             np.hstack((work.cap, np.zeros_like(rest))),
             np.hstack((work.beyond, rest)),
         )
-    whole = np.ones(len(work), np.bool_)
-    whole[work.limited] = False
+    unlimited = np.ones(len(work), np.bool_)
+    unlimited[work.limited] = False
     a, b = work.seconds[work.limited].T
     more_a, more_b = work.beyond.T
     # From this share on the first type takes longer, and from that on the second type is cheap.
@@ -146,8 +148,8 @@ def _pieces(work: Work) -> tuple[Floats, Floats]:
     some = lengths > 0
     lengths = lengths[some]
     return (
-        np.concatenate((work.seconds[whole, 0], first[some] * lengths)),
-        np.concatenate((work.seconds[whole, 1], second[some] * lengths)),
+        np.concatenate((work.seconds[unlimited, 0], first[some] * lengths)),
+        np.concatenate((work.seconds[unlimited, 1], second[some] * lengths)),
     )
 
 

@@ -46,7 +46,7 @@ class ClusterTracker:
         self.now = self.ready = self._real_ready = cluster.clock
         self._now = np.array(self.now)  # numpy computes faster with it than with a Python number
         self._row = -1
-        # While every part ends when it should, nobody has to be told.
+        # While every part ends when expected, no ends have to be watched.
         self._watching = False
         self._ends: list[tuple[float, int]] = []  # of the first part of each device that is busy
         if any(observation.late.values()) or any(

@@ -1,5 +1,5 @@
-"""What a scheduler may know of its own cluster: which of its tasks have finished, and of the others
-what it expected itself.
+"""What a scheduler may know of its own cluster: when its finished tasks ended, and for the others
+its own estimates.
 
 The devices are kept as if every unfinished part took as long as the scheduler estimated:
 `expected`. When the first part of a queue really ends, the difference to its expected end becomes
@@ -18,8 +18,8 @@ from typing import Any
 
 from shared.domain.cluster.virtual_cluster import Cluster, pack, unpack
 
-# Unfinished parts that a device remembers one by one; of more, neighbours become one entry. All
-# devices together remember no more than fits into a message many times.
+# Unfinished parts that are stored one by one for a device; of more, neighbours become one entry.
+# The limit for all devices together keeps messages small.
 MOST_PARTS = 128
 MOST_PARTS_OF_ALL = 65_536
 

@@ -41,7 +41,7 @@ class RealDevice(SpecModel):
     )
     scale: Positive | None = Field(default=None, description="factor of the data of a task")
 
-    def given(self) -> dict[str, Any]:
+    def explicit_fields(self) -> dict[str, Any]:
         """What it says, by the names of the spec."""
         return self.model_dump(exclude_none=True)
 

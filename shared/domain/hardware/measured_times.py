@@ -116,14 +116,14 @@ class MeasuredTimes:
         curve, x = self._curves_of(kind), log(size)[:, None]
         line = self._lines.piece(curve, x)
         steps = (x - self._x[line]) / self._dx[line]
-        found = exp(self._y[line] + self._dy[line] * steps)
-        return np.where(curve == NO_CURVE, np.inf, found)
+        times = exp(self._y[line] + self._dy[line] * steps)
+        return np.where(curve == NO_CURVE, np.inf, times)
 
     def deviation(self, kind: Sequence[str], size: Floats) -> Floats:
         """Relative standard deviation, in the same shape: that of the nearest measured size."""
         curve = self._curves_of(kind)
-        found = self._deviation[self._nearest.piece(curve, log(size)[:, None])]
-        return np.where(curve == NO_CURVE, 0.0, found)
+        deviations = self._deviation[self._nearest.piece(curve, log(size)[:, None])]
+        return np.where(curve == NO_CURVE, 0.0, deviations)
 
     def outside(self, kind: Sequence[str], size: Floats) -> Bools:
         """In the same shape: whether the time is continued beyond the measured sizes."""

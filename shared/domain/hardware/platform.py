@@ -209,13 +209,13 @@ class Platform:
         hosts = [number for number, each in enumerate(self.types) if not each.accelerator]
         bare = ~np.logical_or.reduce([self.has(kind, nodes) for kind in kinds], initial=False)
         alone = ~np.logical_or.reduce([self.has(host, nodes) for host in hosts], initial=False)
-        found = [
+        pairs = [
             *((kind, host, nodes[self.has(kind, nodes) & self.has(host, nodes)])
               for kind in kinds for host in hosts),
             *((kind, NOWHERE, nodes[self.has(kind, nodes) & alone]) for kind in kinds),
             *((NOWHERE, host, nodes[self.has(host, nodes) & bare]) for host in hosts),
         ]  # fmt: skip
-        return [pair for pair in found if len(pair[2])]
+        return [pair for pair in pairs if len(pair[2])]
 
     def _make_meters(self) -> tuple[tuple[Meter, ...], Integers]:
         if len(self) <= MOST_METERS:
@@ -274,20 +274,20 @@ def make_platform(
 def _device_type(device: Device, defaults: dict[bool, Defaults], count: int) -> DeviceType:
     default = defaults[device.is_accelerator]
 
-    def given(name: str) -> float:
+    def value_of(name: str) -> float:
         value = getattr(device, name)
         return float(getattr(default, name) if value is None else value)
 
     return DeviceType(
         name=device.type,
         accelerator=device.is_accelerator,
-        memory_mb=given("memory_mb"),
-        bandwidth_mb_s=given("bandwidth_mb_s"),
+        memory_mb=value_of("memory_mb"),
+        bandwidth_mb_s=value_of("bandwidth_mb_s"),
         speed=float(device.speed),
-        speedup_slope=given("speedup_slope"),
-        watts=given("watts"),
+        speedup_slope=value_of("speedup_slope"),
+        watts=value_of("watts"),
         idle_watts=float(device.idle_watts),
-        dollars_per_s=given("dollars_per_s"),
+        dollars_per_s=value_of("dollars_per_s"),
         count=count,
     )
 

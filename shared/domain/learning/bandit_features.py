@@ -34,9 +34,9 @@ def features(
     seconds: Floats, load: Floats, queued: Floats, type: Integers, types: int, scale: float
 ) -> Floats:
     """Of tasks (rows) on the one device that each was given."""
-    found = np.zeros((len(seconds), count(types)))
-    found[:, 0] = queued
-    found[:, 1] = seconds * load / scale
-    found[:, 2] = seconds * queued / scale
-    found[np.arange(len(seconds)), len(COMMON) + type] = seconds
-    return found
+    matrix = np.zeros((len(seconds), count(types)))
+    matrix[:, 0] = queued
+    matrix[:, 1] = seconds * load / scale
+    matrix[:, 2] = seconds * queued / scale
+    matrix[np.arange(len(seconds)), len(COMMON) + type] = seconds
+    return matrix

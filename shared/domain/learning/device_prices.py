@@ -5,10 +5,10 @@ A task of x seconds on a device that is free in w seconds has the score
     w + x (1 + price + load price * L + wait price * w)
 
 where L is the mean of the seconds queued on all devices; L and w of the last two terms are counted
-in average tasks. Earliest finish is the case in which all prices are 0. Time on a device that
-others will want is worth more than the seconds that this task spends there, the more so the more
-work is queued: so a task takes a device only if it gains enough. For a single queue the exact form
-of this is known (the value function in Hyytiä, Penttinen, Aalto: "Size- and state-aware
+in average tasks. Earliest finish is the case in which all prices are 0. A second on a device that
+other tasks will need is worth more than a second of this task, and more still the more work is
+queued: so a task takes a device only if it gains enough. For a single queue the exact form of this
+is known (the value function in Hyytiä, Penttinen, Aalto: "Size- and state-aware
 dispatching problem with queue-specific job sizes", 2012).
 
 The first devices of each type that has several are its bulk lane. There the load adds a price of

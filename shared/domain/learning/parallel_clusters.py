@@ -91,8 +91,8 @@ def check_parallel(tasks: Tasks, spec: RunSpec) -> None:
         "tasks take several devices": tasks.width is not None,
         "real times differ from expected ones": spec.physics.noise != 0,
     }
-    if found := [reason for reason, holds in reasons.items() if holds]:
-        raise NotParallel(f"the runs of this spec are simulated one by one: {', '.join(found)}")
+    if obstacles := [reason for reason, holds in reasons.items() if holds]:
+        raise NotParallel(f"the runs of this spec are simulated one by one: {', '.join(obstacles)}")
 
 
 @dataclass(frozen=True, slots=True)

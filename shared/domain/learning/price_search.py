@@ -82,7 +82,7 @@ def replay_cost(replay: Replay, prices: Floats) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     prices: Floats
     steps: Floats  # how far the next search should look
     cost: float  # of the replay
@@ -101,7 +101,7 @@ def search(
     candidates: int,
     speed: float,
     random: np.random.Generator,
-) -> Found:
+) -> SearchResult:
     """The cross-entropy method (Rubinstein 1999): normal candidates around the prices, and in each
     round a move by the share `speed` to the mean of the best quarter. The result is never worse in
     the replay than where it began, nor than no prices at all."""
@@ -119,7 +119,7 @@ def search(
     cost, most_queued = replay_cost(replay, final)
     chosen = int(cost.argmin())
     before_search, without = float(cost[1]), float(cost[2])
-    return Found(
+    return SearchResult(
         final[chosen], spread, float(cost[chosen]), before_search, without,
         float(most_queued[chosen]),
     )  # fmt: skip

@@ -1,5 +1,5 @@
-"""Roll-outs: many streams of tasks at once on copies of the virtual cluster, to see what a
-placement costs the tasks behind it.
+"""Roll-outs: many streams of tasks at once on copies of the virtual cluster, to find what a
+placement costs later tasks.
 
 Tasks run whole, each device serves them first come, first served: for tasks of width 1 without
 parents this is what `virtual_cluster` computes. `queued` has a row for each stream and a column for
@@ -51,8 +51,8 @@ class Streams:
     def draw(
         cls, sample: Sample, length: int, count: int, spread: float, random: np.random.Generator
     ) -> Streams:
-        """Arrivals in their order from a random one on, tasks in any order: so bursts stay what
-        they are and every stream is another one. `spread`: relative deviation of the rate."""
+        """Arrivals in their order, starting at a random one, and tasks in random order: this keeps
+        bursts, and all streams differ. `spread`: relative deviation of the rate."""
         start = random.integers(0, len(sample), count)
         order = (start + np.arange(length)[:, None]) % len(sample)
         pace = np.maximum(1.0 + spread * random.standard_normal(count), 0.5)
@@ -135,18 +135,18 @@ class Rollouts:
         """The queues that the tasks of these times find: (times, streams, devices). Sometimes
         another device than the best is taken, so that the states differ."""
         count = streams.task.shape[1]
-        queued, found = np.zeros((count, len(self.types.type_of))), []
-        wanted = set(times.tolist())
+        queued, states = np.zeros((count, len(self.types.type_of))), []
+        requested_times = set(times.tolist())
         for time in range(int(times.max()) + 1):
             np.maximum(queued - streams.gap[time][:, None], 0.0, out=queued)
-            if time in wanted:
-                found.append(queued.copy())
+            if time in requested_times:
+                states.append(queued.copy())
             task = streams.task[time]
             scores = score(queued, task)
             other = np.where(np.isfinite(scores), random.random(scores.shape), np.inf)
             explores = random.random(count) < explore
             self.place(queued, task, np.where(explores, other.argmin(1), scores.argmin(1)))
-        return np.array(found)
+        return np.array(states)
 
     def costs_to_go(
         self,

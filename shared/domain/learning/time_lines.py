@@ -93,19 +93,19 @@ class TimeLines:
 
     def kind_spread(self) -> float:
         """Deviation between kinds: how wrong an estimate is that knows nothing of the kind."""
-        seen = self.counts.sum(axis=0)[:-1] > 0
-        return float(self.of_kind[:-1][seen, 0].std()) if seen.sum() > 1 else 0.0
+        present = self.counts.sum(axis=0)[:-1] > 0
+        return float(self.of_kind[:-1][present, 0].std()) if present.sum() > 1 else 0.0
 
 
 def _lines(x: Floats, type: Integers, y: Floats, types: int) -> Floats:
     """Least squares for each type; a type without results gets the mean line of the others."""
     line, ridge = np.zeros((types, x.shape[1])), RIDGE * np.eye(x.shape[1])
-    seen = np.bincount(type, minlength=types) > 0
-    for number in np.flatnonzero(seen):
+    present = np.bincount(type, minlength=types) > 0
+    for number in np.flatnonzero(present):
         rows = type == number
         line[number] = np.linalg.solve(x[rows].T @ x[rows] + ridge, x[rows].T @ y[rows])
-    if seen.any():
-        line[~seen] = line[seen].mean(axis=0)
+    if present.any():
+        line[~present] = line[present].mean(axis=0)
     return line
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from services.gateway.analysis.queues import Standings, Stays, sampled
+from services.gateway.analysis.queues import Standings, TaskTimes, sampled
 
 
 def test_tasks_wait_until_started_and_count_until_finished() -> None:
     """Task 3 arrives at 0, starts at 2, ends at 5; task 4 arrives at 1, starts at 5, ends at 6."""
-    stays = Stays(np.array([3, 4]), np.array([0.0, 1]), np.array([2.0, 5]), np.array([5.0, 6]))
-    counted = {time: stays.count(time, [(3, 5)]) for time in (0.0, 1.0, 2.0, 4.9, 5.0, 6.0)}
+    times = TaskTimes(np.array([3, 4]), np.array([0.0, 1]), np.array([2.0, 5]), np.array([5.0, 6]))
+    counted = {time: times.count(time, [(3, 5)]) for time in (0.0, 1.0, 2.0, 4.9, 5.0, 6.0)}
     assert counted == {0.0: (1, 1), 1.0: (2, 2), 2.0: (2, 1), 4.9: (2, 1), 5.0: (1, 0), 6.0: (0, 0)}
-    assert stays.count(2.0, [(4, 5)]) == (1, 1)
+    assert times.count(2.0, [(4, 5)]) == (1, 1)
 
 
 def test_candidates_are_those_between_finished_and_arriving_batches() -> None:

@@ -103,11 +103,11 @@ def layered(parents: Parents) -> dict[int, tuple[int, float]]:
     height = {t: i - len(c) / 2 + 0.5 for c in columns.values() for i, t in enumerate(c)}
     for sweep in range(12):
         for column in sorted(columns, reverse=bool(sweep % 2)):
-            wanted = {
+            mean_height = {
                 task: float(np.mean([height[i] for i in neighbours[task]] or [height[task]]))
                 for task in columns[column]
             }
-            columns[column].sort(key=lambda task: (wanted[task], task))
+            columns[column].sort(key=lambda task: (mean_height[task], task))
             for i, task in enumerate(columns[column]):
                 height[task] = i - len(columns[column]) / 2 + 0.5
     return {task: (layer[task], height[task]) for task in parents}

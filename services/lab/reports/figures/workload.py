@@ -58,15 +58,15 @@ def workload(context: Context) -> Drawing | None:
 def _series(context: Context) -> list[tuple[str, Columns]]:
     """By variant, the same tasks only once; judged tasks are a series of their own."""
     series: list[tuple[str, Columns]] = []
-    seen: dict[tuple[float, ...], str] = {}
+    variants: dict[tuple[float, ...], str] = {}
     for variant in context.study.variants:
         rows = context.study.select("workload", variant)
         if len(rows["seed"]) == 0:
             continue
         mark = tuple(float(rows[c].sum()) for c in ("size", "compute_intensity", "memory_required"))
-        if mark in seen:
+        if mark in variants:
             continue
-        seen[mark] = variant
+        variants[mark] = variant
         label = context.study.label(variant) if len(context.study.variants) > 1 else ""
         judged = np.array([bool(value) for value in rows["judged"]])
         if judged.all() or not judged.any():
@@ -75,7 +75,7 @@ def _series(context: Context) -> list[tuple[str, Columns]]:
         for mask, when in ((~judged, "before"), (judged, "judged")):
             part = {name: values[mask] for name, values in rows.items()}
             series.append((f"{label} {when}".strip(), part))
-    if len(seen) == 1 and len(series) == 1:
+    if len(variants) == 1 and len(series) == 1:
         return [("", series[0][1])]
     return series[: len(_SERIES)]
 

@@ -31,12 +31,12 @@ def _rows(file: arrow_parquet.ParquetFile, rules: Rules, report: Report) -> Iter
     names = file.schema_arrow.names
     check_columns(names, rules)
     texts = [name for name in (rules.name, rules.parents, rules.kind) if name in names]
-    wanted = sorted(rules.columns() & set(names))
+    columns = sorted(rules.columns() & set(names))
     first = 0
-    for batch in file.iter_batches(ROWS, columns=wanted + texts):
+    for batch in file.iter_batches(ROWS, columns=columns + texts):
         lines = np.arange(first, first + batch.num_rows, dtype=np.int64)
         first += batch.num_rows
-        rows = Rows(lines, {name: _numbers(batch, name) for name in wanted})
+        rows = Rows(lines, {name: _numbers(batch, name) for name in columns})
         if rules.kind and rules.kind in names:
             kinds = batch.column(rules.kind).to_pylist()
             rows.texts[rules.kind] = ["" if kind is None else str(kind) for kind in kinds]

@@ -59,10 +59,10 @@ class Source:
         """Up to `size` bytes, none at the end. At damaged gzip data the file ends; `read1` returns
         what comes before the damage, `read` would lose it."""
         pieces: list[bytes] = []
-        wanted = BLOCK_BYTES if size < 0 else size
-        while wanted > 0 and self.damage is None:
+        remaining = BLOCK_BYTES if size < 0 else size
+        while remaining > 0 and self.damage is None:
             try:
-                piece = self._bytes.read1(wanted)  # type: ignore[attr-defined]
+                piece = self._bytes.read1(remaining)  # type: ignore[attr-defined]
             except DAMAGED as error:
                 self.damage = f"the gzip data end early or are damaged ({error})"
                 break
@@ -71,7 +71,7 @@ class Source:
             if not piece:
                 break
             pieces.append(piece)
-            wanted -= len(piece)
+            remaining -= len(piece)
         data = b"".join(pieces)
         if not self._started and data:
             self._started = True

@@ -206,11 +206,11 @@ def _joined(
           ON m.rowid = (SELECT min(rowid) FROM measured WHERE id = d.id)
         WHERE s.position BETWEEN ? AND ? ORDER BY s.position
     """
-    wanted = sorted(rules.columns())
+    numeric = sorted(rules.columns())
     for start in range(1, count + 1, ROWS):
         stop = start + ROWS - 1
         rows = database.execute(query, (start, stop)).fetchall()
-        kept = [_valid(row, wanted, report) for row in rows]
+        kept = [_valid(row, numeric, report) for row in rows]
         parents: dict[int, list[str]] = {}
         parents_query = """
             SELECT p.place, p.parent FROM sequence s JOIN parents p USING (place)
@@ -220,7 +220,7 @@ def _joined(
             parents.setdefault(place, []).append(parent)
         yield Rows(
             line=np.array([row[0] for row in rows], np.int64),
-            numbers={name: _numbers(rows, kept, 3 + COLUMNS.index(name)) for name in wanted},
+            numbers={name: _numbers(rows, kept, 3 + COLUMNS.index(name)) for name in numeric},
             texts={CATEGORY: [row[-2] for row in rows]},
             names=[row[1] for row in rows],
             parents=[parents.get(row[0], []) for row in rows],
@@ -235,7 +235,7 @@ def _numbers(rows: list[tuple[Any, ...]], kept: list[bool], place: int) -> Float
     )
 
 
-def _valid(row: tuple[Any, ...], wanted: list[str], report: Report) -> bool:
+def _valid(row: tuple[Any, ...], columns: list[str], report: Report) -> bool:
     place, name, measured = row[:3]
     if not name:
         report.skip(place, "no id")
@@ -244,7 +244,7 @@ def _valid(row: tuple[Any, ...], wanted: list[str], report: Report) -> bool:
     elif measured is None:
         report.skip(place, "never ran: nothing was measured", name)
     else:
-        return all(_is_number(place, key, row[3 + COLUMNS.index(key)], report) for key in wanted)
+        return all(_is_number(place, key, row[3 + COLUMNS.index(key)], report) for key in columns)
     return False
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from services.lab.advice.jobs import AS_ASKED, STRETCHES, Case, GeneratedJobs, TraceJobs
+from services.lab.advice.jobs import BASE_CASE, STRETCHES, Case, GeneratedJobs, TraceJobs
 from services.lab.advice.objective_option import parse_objective
 from shared.domain.bounds.offered_load import OfferedLoad
 from shared.domain.spec import RunSpec
@@ -34,13 +34,13 @@ def offered(spec: RunSpec) -> float:
 
 def test_generated_jobs_offer_the_load_that_is_asked_for() -> None:
     jobs = GeneratedJobs({}, 200, 0.8)
-    assert offered(jobs.spec(AS_ASKED, 1, ())) == pytest.approx(0.8)
+    assert offered(jobs.spec(BASE_CASE, 1, ())) == pytest.approx(0.8)
     assert offered(jobs.spec(Case("less", load_factor=0.5), 1, ())) == pytest.approx(0.4)
 
 
 def test_a_case_changes_nothing_but_what_it_says() -> None:
     jobs = GeneratedJobs({"physics": {"cost_model": "electricity"}}, 200, None)
-    asked, noisy = (jobs.spec(case, 3, ("eft",)) for case in (AS_ASKED, Case("n", noise=0.3)))
+    asked, noisy = (jobs.spec(case, 3, ("eft",)) for case in (BASE_CASE, Case("n", noise=0.3)))
     assert noisy.physics == asked.physics.model_copy(update={"noise": 0.3})
     assert noisy.workload == asked.workload
     assert (noisy.seed, noisy.schedulers, noisy.lockstep) == (3, ("eft",), True)
@@ -50,12 +50,12 @@ def test_a_trace_is_cut_into_stretches_of_consecutive_jobs(trace: Path) -> None:
     jobs = TraceJobs({}, trace, None)
     assert jobs.tasks == 30
     assert -(-jobs.tasks // jobs.stretch) <= STRETCHES
-    assert jobs.spec(AS_ASKED, 2, ("eft",)).submitted
+    assert jobs.spec(BASE_CASE, 2, ("eft",)).submitted
 
 
 def test_the_load_of_a_trace_can_be_set(trace: Path) -> None:
     jobs = TraceJobs({}, trace, 0.5)
-    (tasks,) = jobs._batches(AS_ASKED)
+    (tasks,) = jobs._batches(BASE_CASE)
     (denser,) = jobs._batches(Case("more", load_factor=2.0))
     assert denser.arrival_time[-1] == pytest.approx(tasks.arrival_time[-1] / 2)
     assert jobs.load == 0.5

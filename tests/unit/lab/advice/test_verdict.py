@@ -87,7 +87,9 @@ def test_intervals_hold_together_as_often_as_they_say() -> None:
 
 
 def test_one_that_was_out_before_is_never_best_again() -> None:
-    verdict = judge({"eft": around(10, 0.1), "greedy": {0: 1.0, 1: 1.0}}, out=frozenset({"greedy"}))
+    verdict = judge(
+        {"eft": around(10, 0.1), "greedy": {0: 1.0, 1: 1.0}}, excluded=frozenset({"greedy"})
+    )
     assert verdict.best == "eft"
     assert verdict.named("worse") == ["greedy"]
 

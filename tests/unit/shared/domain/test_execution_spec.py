@@ -31,7 +31,7 @@ def test_a_real_spec_survives_the_run_book() -> None:
     spec = real()
     assert RunSpec.model_validate_json(spec.model_dump_json()) == spec
     assert spec.cluster.devices[0].real is not None
-    assert spec.cluster.devices[0].real.given() == {
+    assert spec.cluster.devices[0].real.explicit_fields() == {
         "cores": (0,), "library": "plain", "copy": True,
     }  # fmt: skip
 

@@ -55,7 +55,7 @@ def test_a_refusal_is_final(status: int) -> None:
 
 
 def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gateway_client, "PATIENCE_SECONDS", -1.0)
+    monkeypatch.setattr(gateway_client, "RETRY_LIMIT_SECONDS", -1.0)
     responses = Responses(Unavailable("no arena answers"), "done")
     with pytest.raises(Unavailable):
         retry_while_unavailable(responses.ask, responses.pauses.append)
