@@ -70,7 +70,7 @@ def test_ctrl_c_while_waiting_for_a_run_says_that_it_goes_on(
     program.send_signal(signal.SIGINT)
     stdout, stderr = program.communicate(timeout=PATIENCE)
     assert (program.returncode, stdout) == (INTERRUPTED, "")
-    assert f"run {RUN} goes on" in stderr
+    assert f"run {RUN} continues" in stderr
     assert f"hybrid status {RUN} --url {gateway.url}" in stderr
     assert f"hybrid run stop {RUN} --url {gateway.url}" in stderr
     assert "Traceback" not in stderr
