@@ -9,7 +9,8 @@ import nats.errors
 import numpy as np
 import pyarrow as pa
 
-from shared.bus.client import FAILED_HEADER, TRANSIENT_ERRORS, Bus
+from shared.bus.client import FAILED_HEADER, Bus
+from shared.bus.publisher import TRANSIENT_ERRORS
 from shared.domain.hardware.platform import NOWHERE
 from shared.domain.spec import RunSpec
 from shared.errors import Unavailable, Unreadable

@@ -1,15 +1,10 @@
-"""The NATS client of a service: publishing, compare-and-set, dead letters, roll calls.
-
-Every publish waits for the stream's acknowledgement and is retried under the same message id
-until it is stored, so a caller may acknowledge its own input as soon as `publish` returns.
-"""
+"""The NATS client of a service: connection, subscribers, publishing, dead letters, roll calls."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -22,13 +17,14 @@ from nats.aio.client import Client as NatsClient
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext
-from nats.js.api import ConsumerConfig, Header, RawStreamMsg
+from nats.js.api import ConsumerConfig, RawStreamMsg
 from prometheus_client import CollectorRegistry, Counter
 
 from shared.bus import nats_patches, roll_call, streams
 from shared.bus.dead_letter_middleware import DeadLetterMiddleware
+from shared.bus.publisher import TRANSIENT_ERRORS, Publisher
 from shared.bus.security import log_connection_error, nats_security, server_addresses
-from shared.errors import Conflict, TooNew, Unavailable, Unreadable
+from shared.errors import TooNew, Unavailable, Unreadable
 from shared.messages import batches, subjects
 from shared.messages.envelope import Envelope, read_envelope
 from shared.messages.events import Event, ServiceReport
@@ -39,24 +35,12 @@ from shared.runtime.settings import Settings
 if TYPE_CHECKING:
     from shared.bus.tracing import Tracing
 
-WRONG_LAST_SEQUENCE = 10071
-STREAM_FULL = {10077, 10122, 10123}  # bytes, messages, messages of a subject
-# The server is alive but busy: this message id is being stored, or there are too many requests.
-BUSY = {10158, 10167}
-
 DEAD_LETTER_HEADER_BYTES = 4096  # an upper limit
 
 # On a batch that is replayed after newer ones of its subject: the envelope to continue from.
 RESUME_FROM = "Hybrid-Go-On-From"
 # On the reply to a request that could not be answered: why.
 FAILED_HEADER = "Hybrid-Error"
-
-# Errors of a server that restarts or a connection that is being restored.
-TRANSIENT_ERRORS = (
-    nats.errors.Error,
-    asyncio.TimeoutError,
-    ConnectionError,
-)
 
 # A pull for several messages waits for the last of them: with one message every 50 ms, a pull for
 # four delays each by up to 150 ms. A message is a batch already, so one per pull is fast enough.
@@ -124,18 +108,8 @@ class Bus:
             ["service"],
             registry=registry,
         ).labels(service)  # starts at 0, so that the first increase is visible
-        self._full = Counter(
-            "hybrid_stream_full_total",
-            "Publish attempts refused because the stream was full",
-            ["stream"],
-            registry=registry,
-        )
-        self._retries = Counter(
-            "hybrid_publish_retries_total",
-            "Publish attempts that were retried, full streams included",
-            ["stream"],
-            registry=registry,
-        )
+        timeout = settings.publish_timeout.total_seconds()
+        self._publisher = Publisher(lambda: self.jetstream, timeout, registry)
         self.redelivered = Counter(
             "hybrid_redelivered_messages_total",
             "Messages whose handler failed and that are delivered again",
@@ -238,59 +212,16 @@ class Bus:
         once: bool = False,
         headers: dict[str, str] | None = None,
     ) -> int:
-        """Publish until the stream has stored it; returns its sequence number.
-
-        With `once`, Conflict is raised if a message with this id was stored before.
-        With `after` (the sequence of the subject's last message, 0 for none) this is a
-        compare-and-set: Conflict is raised if another message follows `after` already, unless that
-        is this very message, stored by an attempt whose acknowledgement was lost.
-        """
-        all_headers = {**(headers or {}), Header.MSG_ID: message_id}
-        if after is not None:
-            all_headers[Header.EXPECTED_LAST_SUBJECT_SEQUENCE] = str(after)
-        delay = 0.05
-        while True:
-            try:
-                ack = await self.jetstream.publish(
-                    subject,
-                    body,
-                    timeout=self.settings.publish_timeout.total_seconds(),
-                    stream=stream,
-                    headers=all_headers,
-                )
-                if ack.duplicate and once:
-                    raise Conflict(f"{message_id} was published before")
-                if after is None or not ack.duplicate:
-                    return int(ack.seq)
-                # A cluster checks the id first: another instance's message may be stored under it.
-                return await self._resolve_conflict(subject, stream, body, after)
-            except nats.js.errors.APIError as error:
-                if error.err_code == WRONG_LAST_SEQUENCE and after is not None:
-                    return await self._resolve_conflict(subject, stream, body, after)
-                if error.err_code in STREAM_FULL:
-                    self._full.labels(stream).inc()
-                elif error.err_code in BUSY or (error.code or 500) >= 500:
-                    log.warning("publish is retried", subject=subject, error=repr(error))
-                else:
-                    raise
-            except nats.errors.MaxPayloadError:
-                raise  # no retry will make it smaller
-            except TRANSIENT_ERRORS as error:
-                log.warning("publish is retried", subject=subject, error=repr(error))
-            self._retries.labels(stream).inc()
-            await asyncio.sleep(delay)
-            delay = min(delay * 2, 1.0)
-
-    async def _resolve_conflict(self, subject: str, stream: str, body: bytes, after: int) -> int:
-        """The sequence of the message after `after`, if it is this one; else Conflict.
-
-        The bodies are compared, not the ids: two publishers use one id for the same batch.
-        """
-        with suppress(nats.js.errors.NotFoundError):
-            stored = await self.jetstream.get_msg(stream, seq=after + 1, subject=subject, next=True)
-            if stored.data == body and stored.seq is not None:
-                return stored.seq
-        raise Conflict(f"{subject} was advanced by another instance")
+        """Publish until the stream has stored it; see `Publisher.publish`."""
+        return await self._publisher.publish(
+            subject,
+            body,
+            stream=stream,
+            message_id=message_id,
+            after=after,
+            once=once,
+            headers=headers,
+        )
 
     async def publish_batch(
         self, batch: batches.Batch, *, after: int | None = None, once: bool = False

@@ -25,7 +25,8 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, make_asgi_app
 
-from shared.bus.client import TRANSIENT_ERRORS, Bus
+from shared.bus.client import Bus
+from shared.bus.publisher import TRANSIENT_ERRORS
 from shared.bus.run_book import RunBook
 from shared.errors import ArenaError
 from shared.messages import subjects

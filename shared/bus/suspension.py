@@ -14,7 +14,8 @@ import nats.errors
 from nats.js.api import ConsumerInfo
 from nats.js.errors import NotFoundError
 
-from shared.bus.client import TRANSIENT_ERRORS, Bus
+from shared.bus.client import Bus
+from shared.bus.publisher import TRANSIENT_ERRORS
 from shared.bus.run_book import Change, RunBook
 from shared.bus.task_stream import load_position
 from shared.errors import NotAllowed, NotFound, Unavailable, Unreadable

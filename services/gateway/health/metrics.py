@@ -16,7 +16,8 @@ from prometheus_client import (
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.gateway.health.traffic import BusTraffic, Traffic
-from shared.bus.client import TRANSIENT_ERRORS, Bus
+from shared.bus.client import Bus
+from shared.bus.publisher import TRANSIENT_ERRORS
 from shared.errors import ArenaError
 
 METHODS = {"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"}

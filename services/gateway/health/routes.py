@@ -14,7 +14,7 @@ from services.gateway.http.response_cache import ResponseCache
 from services.gateway.runs.control import RunControl
 from services.gateway.runs.detail import RunDetails, pretraining
 from services.gateway.runs.schemas import RunQuery, suspended_schedulers
-from shared.bus.client import TRANSIENT_ERRORS
+from shared.bus.publisher import TRANSIENT_ERRORS
 from shared.bus.service import Service
 from shared.errors import ArenaError
 from shared.messages.events import ServiceReport

@@ -16,7 +16,7 @@ from services.gateway.live.feed_registry import FeedRegistry
 from services.gateway.live.run_feed import RunFeed
 from services.gateway.live.schemas import ErrorMessage
 from services.gateway.runs.control import RunControl
-from shared.bus.client import TRANSIENT_ERRORS
+from shared.bus.publisher import TRANSIENT_ERRORS
 from shared.errors import ArenaError, NotFound
 from shared.runtime.cancellation import cancel
 

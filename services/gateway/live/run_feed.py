@@ -34,7 +34,8 @@ from services.gateway.live.sources import FeedSources
 from services.gateway.live.utilization import ByMeter, UtilizationAverages
 from services.gateway.runs.detail import pretraining
 from services.gateway.runs.schemas import DeviceType, Meter, suspended_schedulers
-from shared.bus.client import RESUME_FROM, TRANSIENT_ERRORS
+from shared.bus.client import RESUME_FROM
+from shared.bus.publisher import TRANSIENT_ERRORS
 from shared.errors import ArenaError, NotFound, Unreadable
 from shared.messages import subjects
 from shared.messages.events import Event
