@@ -11,9 +11,9 @@ import numpy as np
 from shared.domain.learning.features import Matrix
 from shared.domain.learning.time_lines import TimeLines, kinds_of, numbers_of
 from shared.domain.physics import whole_seconds
-from shared.domain.portable_math import exp
+from shared.domain.portable_math import exp, log
 from shared.domain.spec import RunSpec
-from shared.domain.tasks import Floats, Integers, Tasks
+from shared.domain.tasks import Floats, Integers, Tasks, take
 from shared.domain.times import seconds
 from shared.messages.forest_model import open_model
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # Beyond these logarithms a prediction is an error of the model, not a time.
 LEAST_LOG, MOST_LOG = -30.0, 30.0
+# How far beyond the numbers of the results, in logarithms, the model is still asked: three times.
+FARTHEST = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,10 @@ class TimeModel:
     price_steps: Floats
     scale: float  # seconds of an average task
     examples: Examples
+    # Types x 3: between which numbers (log size, intensity, log memory) the fitted results were.
+    low: Floats
+    high: Floats
+    off: Floats  # of each type: median logarithm of the seconds over the expected ones
     # The tasks and queues with which the prices were found, in seconds.
     longest: float = np.inf
     most_queued: float = np.inf
@@ -69,6 +75,9 @@ class TimeModel:
             "prices": self.prices,
             "price_steps": self.price_steps,
             "scale": np.array([self.scale]),
+            "low": self.low,
+            "high": self.high,
+            "off": self.off,
             "longest": np.array([self.longest]),
             "most_queued": np.array([self.most_queued]),
             "example_numbers": examples.numbers,
@@ -93,7 +102,7 @@ class TimeModel:
         examples = Examples(
             arrays["example_numbers"], arrays["example_kind"], arrays["example_log_seconds"]
         )
-        trees = arrays["trees"].tobytes()
+        trees, anything = arrays["trees"].tobytes(), np.full((len(arrays["line"]), 3), np.inf)
         return cls(
             lines,
             trees,
@@ -103,6 +112,9 @@ class TimeModel:
             float(arrays["scale"][0]),
             examples,
             # Models of older versions do not say these.
+            arrays.get("low", -anything),
+            arrays.get("high", anything),
+            arrays.get("off", np.zeros(len(anything))),
             float(arrays["longest"][0]) if "longest" in arrays else np.inf,
             float(arrays["most_queued"][0]) if "most_queued" in arrays else np.inf,
             open_model(trees),
@@ -122,11 +134,24 @@ class TimeModel:
         takes them; infinite where a type cannot run a task, which the platform says."""
         numbers = numbers_of(tasks)
         kind = self.lines.numbers_of_kinds(kinds_of(tasks))
-        log_times = self.log_seconds(numbers, kind) + self.spread * self.spread / 2
+        log_times = self.log_seconds(numbers, kind)
+        self._extend(log_times, tasks, numbers, spec)
+        log_times += self.spread * self.spread / 2
         times = exp(np.clip(log_times, LEAST_LOG, MOST_LOG))
         if spec.platform.measured is not None or tasks.width is not None:
             times[np.isinf(seconds(tasks, spec))] = np.inf
         return times
+
+    def _extend(self, log_times: Floats, tasks: Tasks, numbers: Floats, spec: RunSpec) -> None:
+        """For tasks far from all results: the platform's expected times, which are as wrong as they
+        were for the results."""
+        for type, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
+            near = (numbers >= low - FARTHEST) & (numbers <= high + FARTHEST)
+            far = np.flatnonzero(~near.all(axis=1))
+            if len(far):
+                expected = seconds(take(tasks, far), spec)[:, type]
+                known = np.isfinite(expected) & (expected > 0)
+                log_times[far[known], type] = log(expected[known]) + self.off[type]
 
     def whole_seconds(self, tasks: Tasks, spec: RunSpec) -> Floats:
         """The same with paging, and infinite where a task does not fit the memory."""

@@ -77,9 +77,9 @@ class Predictive(LearnedClusterPolicy):
 
     def prepare_with(self, model: TimeModel, tasks: Tasks, spec: RunSpec) -> Prepared:
         rule, platform = spec.learning.predictive, spec.platform
+        if len(model.low) != len(platform.types):
+            raise ValueError(f"a model of {len(model.low)} device types, not {len(platform.types)}")
         times = model.seconds(tasks, spec)
-        if times.shape[1] != len(platform.types):
-            raise ValueError(f"a model of {times.shape[1]} device types, not {len(platform.types)}")
         whole = whole_seconds(tasks, spec, times)
         bulk = bulk_lane(platform, rule.bulk_share)
         prices = DevicePrices.of(model.prices, model.scale, platform.type_of, bulk)
@@ -87,6 +87,8 @@ class Predictive(LearnedClusterPolicy):
         bonus = None if unknown is None else 1.0 - exp(-rule.optimism * unknown)
         tried, chance = explorations(whole, tasks, spec)
         priced = whole.min(axis=1) <= BEYOND_REPLAY * model.longest
+        if tasks.width is not None:
+            priced &= tasks.width == 1  # the replay has no wide tasks
         most_queued = BEYOND_REPLAY * model.most_queued
         return Prepared(
             times, whole, prices, bonus, tried.tolist(), chance.tolist(), priced, most_queued

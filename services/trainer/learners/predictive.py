@@ -70,11 +70,7 @@ class PredictiveLearner(Learner):
         observed = _Observed.none(types).with_examples(examples, len(tasks))
         prices = device_prices.start(types)
         prices[:types] += self.charge
-        start = TimeModel(
-            _no_lines(types, kinds), b"", np.zeros(types), prices, device_prices.steps(types), 1.0,
-            examples,
-        )  # fmt: skip
-        model = self._fit(start, kinds, observed)
+        model = self._fit(_knows_nothing(types, kinds, prices, examples), kinds, observed)
         # A long stream of tasks like these: the queues of a short one never fill.
         rows = random.integers(len(tasks), size=self.rule.replay)
         gaps = np.diff(tasks.arrival_time, prepend=0.0)
@@ -93,12 +89,17 @@ class PredictiveLearner(Learner):
             return None
         known = observed.with_examples(examples, self.rule.examples)
         start = replace(before, spread=self._spread(before, results.last(new)), examples=examples)
-        fitted = self._fit(start, observed.kinds, known)
+        fitted, rounds = self._fit(start, observed.kinds, known), self.rule.rounds
         random = np.random.default_rng([self.spec.seed, version])
         newest = results.last(self.rule.replay)
+        if newest.tasks.width is not None and (newest.tasks.width > 1).any():
+            # The replay has no wide tasks, so it cannot tell what prices do beside them.
+            none = np.zeros(len(fitted.prices))
+            none[: len(self.charge)] = self.charge
+            fitted, rounds = replace(fitted, prices=none), 0
         times = fitted.whole_seconds(newest.tasks, self.spec)
         arrival = newest.tasks.arrival_time
-        result = self._search(fitted, arrival, times, self.rule.rounds, random)
+        result = self._search(fitted, arrival, times, rounds, random)
         return self._update(fitted, result, len(observed.type), "learned")
 
     def errors(self, model: bytes, results: Results) -> Floats | None:
@@ -114,9 +115,8 @@ class PredictiveLearner(Learner):
         if model:
             return TimeModel.open(model)
         types = len(self.platform.types)
-        prices, steps = device_prices.start(types), device_prices.steps(types)
         nothing = Examples(np.zeros((0, 3)), np.zeros(0, np.int64), np.zeros((0, types)))
-        return TimeModel(_no_lines(types, ()), b"", np.zeros(types), prices, steps, 1.0, nothing)
+        return _knows_nothing(types, (), device_prices.start(types), nothing)
 
     def _kept(self, examples: Examples) -> Examples:
         """As many as are ever used again."""
@@ -149,14 +149,22 @@ class PredictiveLearner(Learner):
         by_line = lines.log_seconds(observed.numbers, parts)
         features = tree_features(observed.numbers, parts, by_line)
         rest = observed.log_seconds - by_line[np.arange(len(by_line)), observed.type]
-        grown = []
+        grown, low, high = [], np.full((types, 3), -np.inf), np.full((types, 3), np.inf)
+        off = np.zeros(types)
         for number in range(types):
             rows = np.flatnonzero(observed.type == number)
+            if len(rows):
+                low[number] = observed.numbers[rows].min(axis=0)
+                high[number] = observed.numbers[rows].max(axis=0)
+                off[number] = np.median(observed.off[rows])
             enough = len(rows) > 2 * self.rule.leaf_results
             used = features[rows][:, features_of(number, types)]
             grown.append(self._grow(used, rest[rows]) if enough else None)
         trees = to_onnx(grown, features.shape[1])
-        return replace(model, lines=lines, trees=trees, session=open_model(trees))
+        session = open_model(trees)
+        return replace(
+            model, lines=lines, trees=trees, low=low, high=high, off=off, session=session
+        )
 
     def _grow(self, features: Matrix, rest: Floats) -> HistGradientBoostingRegressor:
         rule = self.rule
@@ -216,15 +224,16 @@ class _Observed:
 
     def __init__(
         self, kinds: tuple[str, ...], numbers: Floats, kind: Integers, type: Integers,
-        log_seconds: Floats, row: Integers,
+        log_seconds: Floats, off: Floats, row: Integers,
     ) -> None:  # fmt: skip
+        """`off`: the log seconds less those that the platform expects."""
         self.kinds, self.numbers, self.kind, self.type = kinds, numbers, kind, type
-        self.log_seconds, self.row = log_seconds, row
+        self.log_seconds, self.off, self.row = log_seconds, off, row
 
     @classmethod
     def none(cls, types: int) -> _Observed:
         nothing = np.zeros(0, np.int64)
-        return cls((), np.zeros((0, 3)), nothing, nothing, np.zeros(0), nothing)
+        return cls((), np.zeros((0, 3)), nothing, nothing, np.zeros(0), np.zeros(0), nothing)
 
     @classmethod
     def of(cls, results: Results, spec: RunSpec, kinds: tuple[str, ...]) -> _Observed:
@@ -237,11 +246,15 @@ class _Observed:
         kind = [known.setdefault(each, len(known)) for each in kinds_of(tasks)]
         log_seconds = np.log(np.maximum(time[rows], SHORTEST))
         numbers = np.array(kind, np.int64)
-        return cls(tuple(known), numbers_of(tasks), numbers, type[rows], log_seconds, rows)
+        expected = seconds(tasks, spec)[np.arange(len(rows)), type[rows]]
+        usable = np.isfinite(expected) & (expected > 0)
+        off = np.where(usable, log_seconds - np.log(np.where(usable, expected, 1.0)), 0.0)
+        return cls(tuple(known), numbers_of(tasks), numbers, type[rows], log_seconds, off, rows)
 
     def with_examples(self, examples: Examples, enough: int) -> _Observed:
         """With pre-training tasks for the types that have fewer than enough."""
-        columns: list[list[Any]] = [[self.numbers], [self.kind], [self.type], [self.log_seconds]]
+        own = self.numbers, self.kind, self.type, self.log_seconds, self.off
+        columns: list[list[Any]] = [[each] for each in own]
         for number in range(examples.log_seconds.shape[1]):
             missing = enough - int((self.type == number).sum())
             usable = np.flatnonzero(np.isfinite(examples.log_seconds[:, number]))
@@ -251,11 +264,12 @@ class _Observed:
                 examples.kind[rows],
                 np.full(len(rows), number),
                 examples.log_seconds[rows, number],
+                np.zeros(len(rows)),
             )
             for column, values in zip(columns, added, strict=True):
                 column.append(values)
-        numbers, kind, type, log_seconds = (np.concatenate(column) for column in columns)
-        return _Observed(self.kinds, numbers, kind, type, log_seconds, self.row)
+        numbers, kind, type, log_seconds, off = (np.concatenate(column) for column in columns)
+        return _Observed(self.kinds, numbers, kind, type, log_seconds, off, self.row)
 
 
 def whole_times(results: Results, spec: RunSpec) -> tuple[Integers, Floats]:
@@ -277,12 +291,24 @@ def whole_times(results: Results, spec: RunSpec) -> tuple[Integers, Floats]:
     return type, time
 
 
-def _no_lines(types: int, kinds: tuple[str, ...]) -> TimeLines:
+def _knows_nothing(
+    types: int, kinds: tuple[str, ...], prices: Floats, examples: Examples
+) -> TimeModel:
+    """A model before it is fitted."""
     rows = len(kinds) + 1
-    nothing = np.zeros((types, rows))
-    return TimeLines(
-        kinds, 0.0, np.zeros((types, 4)), np.zeros((rows, 2)), np.zeros((types, rows, 2)), nothing
+    lines = TimeLines(
+        kinds,
+        0.0,
+        np.zeros((types, 4)),
+        np.zeros((rows, 2)),
+        np.zeros((types, rows, 2)),
+        np.zeros((types, rows)),
     )
+    anything = np.full((types, 3), np.inf)
+    return TimeModel(
+        lines, b"", np.zeros(types), prices, device_prices.steps(types), 1.0, examples,
+        -anything, anything, np.zeros(types),
+    )  # fmt: skip
 
 
 def to_onnx(grown: list[HistGradientBoostingRegressor | None], features: int) -> bytes:
