@@ -12,7 +12,7 @@ from contextlib import suppress
 from nats.js.api import ConsumerInfo
 from nats.js.errors import NotFoundError
 
-from shared.bus.client import Bus
+from shared.bus.client import Bus, LastMessage
 from shared.bus.run_book import RunBook
 from shared.bus.suspension import ack_floor, decided_up_to, executed_up_to
 from shared.bus.task_stream import STATE_READERS, cursor_of
@@ -27,6 +27,9 @@ class Housekeeping:
     def __init__(self, bus: Bus, runs: RunBook) -> None:
         self._bus = bus
         self._runs = runs
+        # Of running runs, by run and scheduler: the sequence of the last tasks, and of the results
+        # for them. Results are large, so each is read once.
+        self._last_results: dict[tuple[str, str], tuple[int, int]] = {}
 
     async def trim(self) -> None:
         for stream in (subjects.TASKS, subjects.RESULTS):
@@ -119,15 +122,14 @@ class Housekeeping:
             return False
         if not await self._recorded(subjects.TASKS, tasks.sequence):
             return False
-        newest = 0
-        if not record.competing:
+        if not record.competing or await self._simulated_later(record):
             return False
+        newest = 0
         for scheduler in record.competing:
-            subject = subjects.results(record.run, scheduler)
-            last = await self._bus.last_message(subject, subjects.RESULTS, standing_of)
-            if last is None or last.envelope.batch < tasks.envelope.batch:
+            results = await self._results_of(record.run, scheduler, tasks)
+            if results is None:
                 return False
-            newest = max(newest, last.sequence)
+            newest = max(newest, results)
         if not await self._recorded(subjects.RESULTS, newest):
             return False
         if (await self._runs.get(record.run)).competing != record.competing:
@@ -142,7 +144,26 @@ class Housekeeping:
         )
         await self._bus.publish_event(event, message_id=f"event.run.{record.run}.completed")
         await self._runs.move(record.run, RunState.COMPLETED)
+        for scheduler in record.spec.schedulers:
+            self._last_results.pop((record.run, scheduler), None)
         return True
+
+    async def _simulated_later(self, record: RunRecord) -> bool:
+        """Whether decisions of a scheduler that competes still wait for their results."""
+        waiting = await self._subjects(subjects.DECISIONS, f"decisions.{record.run}.*")
+        return any(subject.split(".")[2] in record.competing for subject in waiting)
+
+    async def _results_of(self, run: str, scheduler: str, tasks: LastMessage) -> int | None:
+        """The sequence of the scheduler's results for the run's last tasks; None: not there yet."""
+        after, sequence = self._last_results.get((run, scheduler), (0, 0))
+        if after == tasks.sequence:
+            return sequence
+        subject = subjects.results(run, scheduler)
+        last = await self._bus.last_message(subject, subjects.RESULTS, standing_of)
+        if last is None or last.envelope.batch < tasks.envelope.batch:
+            return None
+        self._last_results[run, scheduler] = tasks.sequence, last.sequence
+        return last.sequence
 
     async def _recorded(self, stream: str, sequence: int) -> bool:
         try:
