@@ -109,7 +109,7 @@ class Bus:
             registry=registry,
         ).labels(service)  # starts at 0, so that the first increase is visible
         timeout = settings.publish_timeout.total_seconds()
-        self._publisher = Publisher(lambda: self.jetstream, timeout, registry)
+        self.publish = Publisher(lambda: self.jetstream, timeout, registry).publish
         self.redelivered = Counter(
             "hybrid_redelivered_messages_total",
             "Messages whose handler failed and that are delivered again",
@@ -200,28 +200,6 @@ class Bus:
             await self.jetstream.consumer_info(stream, config.durable_name)
         except nats.js.errors.NotFoundError:
             await self.jetstream.add_consumer(stream, config)
-
-    async def publish(
-        self,
-        subject: str,
-        body: bytes,
-        *,
-        stream: str,
-        message_id: str,
-        after: int | None = None,
-        once: bool = False,
-        headers: dict[str, str] | None = None,
-    ) -> int:
-        """Publish until the stream has stored it; see `Publisher.publish`."""
-        return await self._publisher.publish(
-            subject,
-            body,
-            stream=stream,
-            message_id=message_id,
-            after=after,
-            once=once,
-            headers=headers,
-        )
 
     async def publish_batch(
         self, batch: batches.Batch, *, after: int | None = None, once: bool = False
