@@ -221,15 +221,18 @@ async def test_garbage_of_the_largest_size_still_becomes_a_dead_letter(arena: Ar
 
 
 async def test_a_publish_waits_for_room_in_a_full_stream(settings: Settings) -> None:
-    small = await connect(settings.model_copy(update={"tasks_max_bytes": 10_000}))
+    registry = CollectorRegistry()
+    few_bytes = settings.model_copy(update={"tasks_max_bytes": 10_000})
+    small = Bus(few_bytes, "test", registry, creates_streams=True)
+    await small.connect()
     try:
         for number in range(2):
             await small.publish(SUBJECT, b"x" * 4000, stream=subjects.TASKS, message_id=str(number))
         waiting = asyncio.create_task(
             small.publish(SUBJECT, b"y" * 4000, stream=subjects.TASKS, message_id="y")
         )
-        full = small._full.labels(subjects.TASKS)._value
-        await eventually(lambda: full.get() >= 2)
+        refused = "hybrid_stream_full_total", {"stream": subjects.TASKS}
+        await eventually(lambda: (registry.get_sample_value(*refused) or 0) >= 2)
         assert not waiting.done()
         assert await held(small, subjects.TASKS) == 2  # what was accepted is still there
         await small.jetstream.purge_stream(subjects.TASKS, seq=2)

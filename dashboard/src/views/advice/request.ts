@@ -15,7 +15,7 @@ interface Field {
 }
 
 export const FIELDS: readonly Field[] = [
-  { path: "objective.turnaround", label: "Weight of turnaround", hint: "what is to be small", placeholder: "1" },
+  { path: "objective.turnaround", label: "Weight of turnaround", hint: "what to minimise", placeholder: "1" },
   { path: "objective.energy", label: "Weight of energy", hint: "1: as much as turnaround", placeholder: "0" },
   { path: "objective.cost", label: "Weight of money", hint: "1: as much as turnaround", placeholder: "0" },
   { path: "budget_minutes", label: "Minutes it may take", hint: "more can tell smaller differences", placeholder: "5" },
