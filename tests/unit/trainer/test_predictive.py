@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load, save
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from services.scheduler.policies.predictive import Predictive
@@ -244,6 +245,18 @@ class TestPrices:
         # With prices that were found for short tasks and queues.
         unlimited = replace(TimeModel.open(update.body), longest=np.inf, most_queued=np.inf).pack()
         assert results_of(Predictive(), unlimited, spec, longer).turnaround.mean() > 2 * by_eft
+
+    def test_models_of_older_versions_have_no_limits(self) -> None:
+        spec = spec_of()
+        update = PredictiveLearner(spec).pretrain(pretraining_tasks(spec))
+        assert update is not None
+        new = ("low", "high", "off", "longest", "most_queued")
+        arrays = {name: each for name, each in load(update.body).items() if name not in new}
+        older = TimeModel.open(save(arrays))
+        assert older.longest == older.most_queued == np.inf
+        tasks, _ = generate(spec, Cursor(), 100)
+        times = TimeModel.open(update.body).seconds(tasks, spec)
+        assert np.array_equal(older.seconds(tasks, spec), times)
 
     def test_energy_in_the_objective_saves_joules(self) -> None:
         watts = [{"type": "gpu", "count": 4, "watts": 400}, {"type": "cpu", "watts": 30}]
