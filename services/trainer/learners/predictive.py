@@ -94,9 +94,7 @@ class PredictiveLearner(Learner):
         newest = results.last(self.rule.replay)
         if newest.tasks.width is not None and (newest.tasks.width > 1).any():
             # The replay has no wide tasks, so it cannot tell what prices do beside them.
-            none = np.zeros(len(fitted.prices))
-            none[: len(self.charge)] = self.charge
-            fitted, rounds = replace(fitted, prices=none), 0
+            fitted, rounds = replace(fitted, prices=device_prices.none(self.charge)), 0
         times = fitted.whole_seconds(newest.tasks, self.spec)
         arrival = newest.tasks.arrival_time
         result = self._search(fitted, arrival, times, rounds, random)

@@ -46,6 +46,11 @@ def steps(types: int) -> Floats:
     return np.array([STEP_TYPE] * types + list(STEP_COMMON))
 
 
+def none(charge: Floats) -> Floats:
+    """Earliest finish, but for what a second on each device type costs (`charge`)."""
+    return np.concatenate([charge, np.zeros(len(COMMON))])
+
+
 def limited(prices: Floats) -> Floats:
     """The nearest allowed prices; works on many vectors at once."""
     least = [LEAST_TYPE] * (prices.shape[-1] - len(COMMON)) + list(LEAST_COMMON)

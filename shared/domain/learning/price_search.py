@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shared.domain.learning import device_prices
 from shared.domain.learning.device_prices import DevicePrices, limited
 from shared.domain.tasks import Bools, Floats, Integers
 
@@ -113,9 +114,7 @@ def search(
         best = np.argsort(replay_cost(replay, tried)[0], kind="stable")[: count // 4]
         centre = centre + speed * (tried[best].mean(axis=0) - centre)
         spread = np.maximum(spread + speed * (tried[best].std(axis=0) - spread), least_steps)
-    none = np.zeros(len(prices))
-    none[: len(replay.charge)] = replay.charge
-    final = np.stack([centre, before, none])
+    final = np.stack([centre, before, device_prices.none(replay.charge)])
     cost, most_queued = replay_cost(replay, final)
     chosen = int(cost.argmin())
     before_search, without = float(cost[1]), float(cost[2])
