@@ -75,9 +75,9 @@ def make(settings: Settings) -> Service:
 
     async def on_retry(run: str, retry: Retry) -> bool:
         try:
-            worker.load_again(run)
+            worker.load_again(run, retry)
         except policies.PolicyError as error:
-            await request_suspension(bus, run, policy.name, str(error), retry.batch)
+            await request_suspension(bus, run, policy.name, str(error), retry.batch, retry.at)
             return False
         return True
 

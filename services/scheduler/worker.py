@@ -19,6 +19,7 @@ from shared.errors import NotFound, Unavailable, Unreadable
 from shared.messages import batches
 from shared.messages.batches import Batch
 from shared.messages.events import Event
+from shared.messages.runs import Retry
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class Worker(ABC):
         self._name = policies.name
         self._metrics = Metrics.register(service.registry)
         self._failures = Failures()
+        self._retried_at: dict[str, float] = {}  # by run that was retried
 
     async def takes_part(self, run: str) -> bool:
         """Whether the run's tasks from the common consumer are decided here: not if the scheduler
@@ -74,8 +76,9 @@ class Worker(ABC):
         if self._name in record.suspended:
             raise Unavailable(f"{self._name} is suspended in run {run}")
 
-    def load_again(self, run: str) -> None:
+    def load_again(self, run: str, retry: Retry) -> None:
         """Let a run continue with the policy as its file has it now."""
+        self._retried_at[run] = retry.at
         self._policies.load_again(run)
         self._failures.forget(run)
 
@@ -132,7 +135,7 @@ class Worker(ABC):
                 message_id=f"event.policy.{run}.{name}.{number}",
             )
         if tries >= MOST_TRIES and await request_suspension(
-            self._service.bus, run, name, _first_line(error), number
+            self._service.bus, run, name, _first_line(error), number, self._retried_at.get(run, 0.0)
         ):
             self._failures.forget(run)
             await self._service.runs.refresh()

@@ -12,7 +12,7 @@ from faststream.nats.annotations import NatsMessage
 from services.trainer.metrics import Metrics
 from shared.bus import streams
 from shared.bus.service import Service
-from shared.bus.suspension import request_suspension
+from shared.bus.suspension import request_suspension, retried_at
 from shared.errors import NotAllowed, NotFound, Unavailable, Unreadable
 from shared.messages import batches, subjects
 from shared.messages.events import Event
@@ -131,7 +131,10 @@ class Trainer:
                 recent = failed_at[-1] - failed_at[0] < RECENT_SECONDS
                 if record.spec.lockstep and len(failed_at) == MOST_FAILURES and recent:
                     reason = f"it cannot learn: {error!r}"
-                    await request_suspension(self._service.bus, record.run, name, reason, None)
+                    retried = retried_at(await self._service.runs.local(record.run), name)
+                    await request_suspension(
+                        self._service.bus, record.run, name, reason, None, retried
+                    )
                 await asyncio.sleep(RESTART_SECONDS)
                 loop = None
 

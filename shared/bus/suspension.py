@@ -38,6 +38,12 @@ def task_durable(record: RunRecord, scheduler: str) -> str:
     return subjects.scheduler_durable(scheduler)
 
 
+def retried_at(record: RunRecord, scheduler: str) -> float:
+    """When the scheduler's last retry in this run was; 0: there was none."""
+    retry = record.resumed.get(scheduler)
+    return retry.at if retry else 0.0
+
+
 def ack_floor(info: ConsumerInfo) -> int:
     """Every message up to this stream sequence is acknowledged."""
     return (info.ack_floor.stream_seq if info.ack_floor else 0) or 0
@@ -59,11 +65,15 @@ async def executed_up_to(bus: Bus, run: str, scheduler: str) -> int:
 
 
 async def request_suspension(
-    bus: Bus, run: str, scheduler: str, reason: str, batch: int | None
+    bus: Bus, run: str, scheduler: str, reason: str, batch: int | None, retried_at: float
 ) -> bool:
     """Ask the generator; False: none answers, so the scheduler keeps trying."""
     request = SuspensionRequest(
-        run=run, scheduler=scheduler, reason=reason[:REASON_CHARACTERS], batch=batch
+        run=run,
+        scheduler=scheduler,
+        reason=reason[:REASON_CHARACTERS],
+        batch=batch,
+        retried_at=retried_at,
     )
     try:
         body = request.model_dump_json().encode()
@@ -75,10 +85,16 @@ async def request_suspension(
 
 
 async def suspend(bus: Bus, runs: RunBook, request: SuspensionRequest) -> RunRecord:
-    """A no-op if the run has ended or the scheduler does not compete in it."""
+    """A no-op if the run has ended, the scheduler does not compete in it, or it failed before its
+    last retry: another worker of it may still have been busy with the code of before."""
     run, scheduler = request.run, request.scheduler
+
+    def is_due(record: RunRecord) -> bool:
+        current = request.retried_at in (None, retried_at(record, scheduler))
+        return record.active and scheduler in record.competing and current
+
     record = await runs.get(run)
-    if not record.active or scheduler not in record.competing:
+    if not is_due(record):
         return record
     # Read before the record is written: until then no batch is skipped.
     next_batch, next_sequence = await _first_undecided(bus, record, scheduler)
@@ -91,7 +107,7 @@ async def suspend(bus: Bus, runs: RunBook, request: SuspensionRequest) -> RunRec
     )
 
     def suspended(current: RunRecord) -> Change:
-        if not current.active or scheduler not in current.competing:
+        if not is_due(current):
             return {}
         return {"suspended": {**current.suspended, scheduler: suspension}}
 

@@ -67,6 +67,8 @@ class SuspensionRequest(BaseModel):
     scheduler: str
     reason: str
     batch: int | None = None
+    # The retry that it failed after, 0 if there was none; older versions do not say.
+    retried_at: float | None = None
 
 
 class Fork(BaseModel):

@@ -9,7 +9,7 @@ import pytest
 from shared.bus import suspension
 from shared.errors import NotAllowed
 from shared.messages import subjects
-from shared.messages.runs import RunRecord, RunState, Suspension
+from shared.messages.runs import RunRecord, RunState, Suspension, SuspensionRequest
 from tests.integration.arena import Arena, eventually, policy_file
 
 FAILS = "return Decisions(gpu_fraction=np.full(len(tasks), 1.7))"
@@ -126,6 +126,23 @@ async def test_a_policy_that_fails_again_is_suspended_again(arena: Arena, tmp_pa
     policy_file(tmp_path, "own", WORKS)
     await suspension.retry(arena.bus, arena.runs, run.run, "own")
     await eventually(lambda: next_batch(arena, run, "own"), accept=lambda at: at > 5)
+
+
+async def test_a_failure_of_before_a_retry_does_not_suspend_again(
+    arena: Arena, tmp_path: Path
+) -> None:
+    """Another worker may report it late."""
+    await start(arena, "greedy", policy_file(tmp_path, "own", FAILS))
+    run = await arena.run(schedulers=["greedy", "own"], pace=50)
+    await suspended(arena, run)
+    policy_file(tmp_path, "own", WORKS)
+    retry = (await suspension.retry(arena.bus, arena.runs, run.run, "own")).resumed["own"]
+    late = SuspensionRequest(run=run.run, scheduler="own", reason="on fire", retried_at=0.0)
+    record = await suspension.suspend(arena.bus, arena.runs, late)
+    assert record.suspended == {}
+    new = late.model_copy(update={"retried_at": retry.at})
+    record = await suspension.suspend(arena.bus, arena.runs, new)
+    assert record.suspended["own"].reason == "on fire"
 
 
 async def test_a_scheduler_that_is_left_out_stays_out(arena: Arena, tmp_path: Path) -> None:
