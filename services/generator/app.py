@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from services.generator.emitter import Counters
 from services.generator.generator import Generator
+from shared.bus.client import Message
 from shared.bus.service import Service
 from shared.bus.suspension import suspend
 from shared.errors import ArenaError
@@ -32,9 +33,9 @@ def make(settings: Settings) -> Service:
     service.closing.append(generator.close)
 
     @service.bus.broker.subscriber(subjects.SUSPEND, "generator", title="Suspend a scheduler")
-    async def on_suspend(body: bytes) -> bytes:
+    async def on_suspend(message: Message) -> bytes:
         try:
-            request = SuspensionRequest.model_validate_json(body)
+            request = SuspensionRequest.model_validate_json(message.body)
             await suspend(service.bus, service.runs, request)
         except (ArenaError, ValidationError) as error:
             return str(error).encode()

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 # After a delay at most this many seconds' worth of tasks is sent at once.
 CATCH_UP_SECONDS = 1.0
+# A message costs all services together some hundred milliseconds of CPU, however few tasks it has.
+# A slow run waits for these, but not longer than a person who watches would notice.
+FEW_TASKS = 10
+WATCHED_SECONDS = 0.5
 
 
 class Pacer:
@@ -26,7 +30,10 @@ class Pacer:
             self._credit_at += count / self._pace
 
     def wait(self, now: float, tick: float) -> float:
-        """Seconds until a task is due, at least a tick so that tasks are sent in batches."""
+        """Seconds until enough tasks are due for a message, at least a tick."""
         if self._pace is None:
             return 0.0
-        return max(self._credit_at + 1.0 / self._pace - now, tick)
+        until_next, until_few = (
+            self._credit_at + count / self._pace - now for count in (1, FEW_TASKS)
+        )
+        return max(until_next, min(until_few, WATCHED_SECONDS), tick)

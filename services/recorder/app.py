@@ -6,23 +6,18 @@ A message is acknowledged only after ClickHouse has stored it.
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
 
-from faststream import Context
 from faststream.nats import PullSub
-from faststream.nats.message import NatsBatchMessage
 
 from services.recorder import contents
 from services.recorder.recorder import Recorder
 from shared.bus import streams
-from shared.bus.client import Subscriber
+from shared.bus.client import Messages, Subscriber
 from shared.bus.service import Service
 from shared.messages import subjects
 from shared.runtime.logs import logger
 from shared.runtime.settings import Settings
 from shared.store.client import Store, StoreUnavailable
-
-Messages = Annotated[NatsBatchMessage, Context("message")]
 
 SOURCES = {
     subjects.TASKS: "tasks.*",
@@ -71,23 +66,23 @@ def make(settings: Settings) -> Service:
         return service.bus.subscriber(stream, consumers[stream], pull=pull, title=title)
 
     @subscriber(subjects.TASKS, "Tasks, stored")
-    async def on_tasks(body: list[bytes], message: Messages) -> None:
-        await recorder.store(message.raw_message, contents.read_batch, contents.task_tables)
+    async def on_tasks(messages: Messages) -> None:
+        await recorder.store(messages.raw_message, contents.read_batch, contents.task_tables)
 
     @subscriber(subjects.RESULTS, "Results, stored")
-    async def on_results(body: list[bytes], message: Messages) -> None:
+    async def on_results(messages: Messages) -> None:
         stored = await recorder.store(
-            message.raw_message, contents.read_batch, contents.result_tables
+            messages.raw_message, contents.read_batch, contents.result_tables
         )
         recorder.observe_latency(stored)
 
     @subscriber(subjects.EVENTS, "Events, stored")
-    async def on_events(body: list[bytes], message: Messages) -> None:
-        await recorder.store(message.raw_message, contents.read_event, contents.event_tables)
+    async def on_events(messages: Messages) -> None:
+        await recorder.store(messages.raw_message, contents.read_event, contents.event_tables)
 
     @subscriber(subjects.RUNS_STREAM, "Runs, stored")
-    async def on_runs(body: list[bytes], message: Messages) -> None:
-        stored = await recorder.store(message.raw_message, contents.read_run, contents.run_tables)
+    async def on_runs(messages: Messages) -> None:
+        stored = await recorder.store(messages.raw_message, contents.read_run, contents.run_tables)
         for _, record in stored:
             await recorder.copy_shared_rows(record)
 

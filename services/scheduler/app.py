@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from faststream import Response
-from faststream.nats.annotations import NatsMessage
 
 from services.scheduler import policy as policies
 from services.scheduler.cluster_worker import ClusterWorker
@@ -19,7 +18,7 @@ from services.scheduler.model_cache import ModelCache
 from services.scheduler.task_subscription import TaskSubscription
 from services.scheduler.worker import TaskWorker
 from shared.bus import streams
-from shared.bus.client import FAILED_HEADER, Subscriber, one_line
+from shared.bus.client import FAILED_HEADER, Message, Subscriber, one_line
 from shared.bus.service import Service
 from shared.bus.suspension import request_suspension
 from shared.messages import batches, subjects
@@ -46,20 +45,20 @@ def make(settings: Settings) -> Service:
 
     service.prepare.append(prepare)
 
-    async def decide(body: bytes, message: NatsMessage) -> None:
+    async def decide(message: Message) -> None:
         async with kept_in_progress(message, settings.ack_wait.total_seconds() / 3):
-            await worker.process(batches.decode(body, message.raw_message.subject))
+            await worker.process(batches.decode(message.body, message.raw_message.subject))
 
-    async def on_tasks(body: bytes, message: NatsMessage) -> None:
+    async def on_tasks(message: Message) -> None:
         # Before it is decoded: the worker gets the tasks of every run.
         if await worker.takes_part(message.raw_message.subject.split(".")[1]):
-            await decide(body, message)
+            await decide(message)
 
-    async def on_tasks_of_run(body: bytes, message: NatsMessage) -> None:
+    async def on_tasks_of_run(message: Message) -> None:
         if await worker.is_real(message.raw_message.subject.split(".")[1]):
             return
         await worker.check_not_suspended(message.raw_message.subject.split(".")[1])
-        await decide(body, message)
+        await decide(message)
 
     def subscribe(persistent: bool) -> Subscriber:
         subscriber = bus.subscriber(subjects.TASKS, consumer, title="Tasks", persistent=persistent)
@@ -91,10 +90,10 @@ def make(settings: Settings) -> Service:
         title="Decide",
         description="Tasks of a real run that have just arrived; the reply has the decisions",
     )
-    async def on_decide(body: bytes, message: NatsMessage) -> Response:
+    async def on_decide(message: Message) -> Response:
         run = message.raw_message.subject.split(".")[1]
         try:
-            decided = await worker.answer(batches.decode(body, subjects.tasks(run)))
+            decided = await worker.answer(batches.decode(message.body, subjects.tasks(run)))
         except Exception as error:  # the executor asks again, until the scheduler is suspended
             return Response(b"", headers={FAILED_HEADER: one_line(repr(error))})
         return Response(batches.encode(decided.envelope, decided.rows))
@@ -107,8 +106,8 @@ def make(settings: Settings) -> Service:
             title="Placed batches",
             description="The cluster after a batch, from another worker of this scheduler",
         )
-        async def on_placed(body: bytes, message: NatsMessage) -> None:
-            await worker.on_placed(message.raw_message.subject, body)
+        async def on_placed(message: Message) -> None:
+            await worker.on_placed(message.raw_message.subject, message.body)
 
     if models is not None and isinstance(policy, LearnedClusterPolicy):
 
@@ -119,14 +118,14 @@ def make(settings: Settings) -> Service:
             title="Models",
             description="A shipped model with its manifest, taken into service between batches",
         )
-        async def on_model(body: bytes, message: NatsMessage) -> None:
-            await models.on_model(message.raw_message.subject, message.headers, body)
+        async def on_model(message: Message) -> None:
+            await models.on_model(message.raw_message.subject, message.headers, message.body)
 
     return service
 
 
 @asynccontextmanager
-async def kept_in_progress(message: NatsMessage, every: float) -> AsyncIterator[None]:
+async def kept_in_progress(message: Message, every: float) -> AsyncIterator[None]:
     """A batch that takes long to prepare, or waits for its turn, is not redelivered meanwhile."""
 
     async def extend() -> None:

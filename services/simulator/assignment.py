@@ -11,10 +11,10 @@ from hashlib import blake2b
 from typing import Any
 
 from faststream import AckPolicy
-from faststream.nats.annotations import NatsMessage
 
 from services.simulator.partition import Metrics, Partition
 from shared.bus import streams
+from shared.bus.client import Message
 from shared.bus.run_changes import RunChanges
 from shared.bus.service import Service
 from shared.messages import batches, subjects
@@ -86,8 +86,9 @@ class Assignment:
             subjects.DECISIONS, consumer, ack_policy=AckPolicy.MANUAL, persistent=False
         )
 
-        async def on_decisions(body: bytes, message: NatsMessage) -> None:
-            await partition.process(batches.decode(body, message.raw_message.subject), message)
+        async def on_decisions(message: Message) -> None:
+            subject = message.raw_message.subject
+            await partition.process(batches.decode(message.body, subject), message)
 
         subscriber(on_decisions)
         await subscriber.start()

@@ -10,6 +10,7 @@ import sys
 from pydantic import ValidationError
 
 from services.trainer.trainer import Trainer
+from shared.bus.client import Message
 from shared.bus.service import Service
 from shared.errors import ArenaError
 from shared.messages import subjects
@@ -31,9 +32,9 @@ def make(settings: Settings) -> Service:
     service.closing.append(trainer.close)
 
     @service.bus.broker.subscriber(subjects.ROLLBACK, "trainer", title="Roll back")
-    async def on_rollback(body: bytes) -> bytes:
+    async def on_rollback(message: Message) -> bytes:
         try:
-            manifest = await trainer.roll_back(Rollback.model_validate_json(body))
+            manifest = await trainer.roll_back(Rollback.model_validate_json(message.body))
         except (ArenaError, ValidationError) as error:
             return json.dumps({"error": str(error)}).encode()
         return manifest.model_dump_json().encode()

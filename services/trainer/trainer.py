@@ -7,10 +7,9 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from faststream.nats.annotations import NatsMessage
-
 from services.trainer.metrics import Metrics
 from shared.bus import streams
+from shared.bus.client import Message
 from shared.bus.service import Service
 from shared.bus.suspension import request_suspension, retried_at
 from shared.errors import NotAllowed, NotFound, Unavailable, Unreadable
@@ -74,8 +73,8 @@ class Trainer:
             subjects.RESULTS, consumer, title=f"Results for {learner.name}", persistent=False
         )
 
-        async def on_results(body: bytes, message: NatsMessage) -> None:
-            batch = batches.decode(body, message.raw_message.subject)
+        async def on_results(message: Message) -> None:
+            batch = batches.decode(message.body, message.raw_message.subject)
             await self.add_results(learner.name, batch)
             self.metrics.results.labels(learner.name).inc(batch.rows.num_rows)
 

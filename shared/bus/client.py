@@ -6,19 +6,22 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, cast
 
 import nats.errors
 import nats.js.errors
 from faststream import AckPolicy
 from faststream.message import StreamMessage
 from faststream.nats import JStream, NatsBroker, PullSub
+from faststream.nats.message import NatsBatchMessage, NatsMessage
 from nats.aio.client import Client as NatsClient
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, RawStreamMsg
 from prometheus_client import CollectorRegistry, Counter
+from pydantic import GetPydanticSchema
+from pydantic_core import core_schema
 
 from shared.bus import nats_patches, roll_call, streams
 from shared.bus.dead_letter_middleware import DeadLetterMiddleware
@@ -59,6 +62,14 @@ class LastMessage:
     envelope: Envelope
 
 
+_BYTES = core_schema.bytes_schema()
+# The parameter of a handler. AsyncAPI describes it as what it carries.
+Message = Annotated[NatsMessage, GetPydanticSchema(lambda *_: _BYTES)]
+Messages = Annotated[
+    NatsBatchMessage, GetPydanticSchema(lambda *_: core_schema.list_schema(_BYTES))
+]
+
+
 class Subscriber(Protocol):
     """What services use of FastStream's subscribers: as a decorator of the handler."""
 
@@ -95,7 +106,10 @@ class Bus:
                 DeadLetterMiddleware(self),
                 *([self.tracing.middleware] if self.tracing else []),
             ],
-            decoder=_raw,
+            # FastStream would inject dependencies, such as the message, in a thread: that takes
+            # longer than most handlers.
+            apply_types=False,
+            decoder=_whole_message,
             logger=None,
             graceful_timeout=10,
         )
@@ -330,8 +344,9 @@ def _position_after(message: RawStreamMsg, subject: str) -> Envelope:
     return newest
 
 
-async def _raw(message: StreamMessage[Any]) -> Any:
-    return message.body
+async def _whole_message(message: StreamMessage[Any]) -> StreamMessage[Any]:
+    """Handlers take the message itself: its body, subject, headers."""
+    return message
 
 
 def one_line(text: str) -> str:

@@ -25,7 +25,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, make_asgi_app
 
-from shared.bus.client import Bus
+from shared.bus.client import Bus, Message
 from shared.bus.publisher import TRANSIENT_ERRORS
 from shared.bus.run_book import RunBook
 from shared.errors import ArenaError
@@ -87,7 +87,7 @@ class Service:
 
     def _announce_presence(self) -> None:
         @self.bus.broker.subscriber(subjects.ROLL_CALL, title="Roll call")
-        async def present(body: bytes) -> bytes:
+        async def present(message: Message) -> bytes:
             return self.report().model_dump_json().encode()
 
     @property

@@ -104,8 +104,7 @@ class Settings(BaseSettings):
     retry_delay: Duration = timedelta(seconds=1)
     publish_timeout: Duration = timedelta(seconds=5)
 
-    # How often the generator publishes what is due. Every message costs a few milliseconds of CPU
-    # in all services together; ten per second still look live.
+    # How often the generator publishes what is due at most; a slow run waits for some more tasks.
     tick: Duration = timedelta(milliseconds=100)
     # Larger batches are no faster and make results less regular.
     batch_tasks: int = Field(default=2000, ge=1, le=10_000)

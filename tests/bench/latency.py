@@ -44,19 +44,20 @@ async def measure_latency(
     arena: ArenaProcess, pace: float, schedulers: Sequence[str], seconds: float, *, warm_up: float
 ) -> dict[str, Any]:
     """From tasks on the bus to their results there; without warm-up the run's start counts."""
+    # Blocking calls before the run and after it: in between they would delay what is watched.
+    named, before = processes(arena), _stored_seconds(arena)
     client = await _connect(arena)
     run = arena.start_run(pace=pace, seed=2, schedulers=schedulers)
     watched = Watched()
     await _subscribe(client, run, watched)
     await asyncio.to_thread(arena.wait_for, run, lambda status: status["tasks_sent"] > 0)
-    sampling = asyncio.create_task(_sample(processes(arena), watched))
-    before = _stored_seconds(arena)
+    sampling = asyncio.create_task(_sample(named, watched))
     began = time.time() + warm_up if warm_up else 0.0
     await asyncio.sleep(warm_up + seconds)
     sampling.cancel()
-    stored = _mean_since(before, _stored_seconds(arena))
     await client.close()
     arena.http.post("/api/simulation/stop", params={"run": run})
+    stored = _mean_since(before, _stored_seconds(arena))
     return {"tasks_per_s": pace, **summary(watched, began), "stored_mean_ms": stored}
 
 
