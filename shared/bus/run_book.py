@@ -1,7 +1,7 @@
 """The run book: every run's record, in the KV bucket `runs`.
 
-Writing a new state there is all that pausing or stopping means; the generator reads it. A record
-changes only by compare-and-set, so two clients cannot both win.
+To pause or stop a run, write its new state here; the generator reads it. A record changes only by
+compare-and-set, so two clients cannot both win.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class RunBook:
         return self._records[run]
 
     async def spec(self, run: str) -> RunSpec:
-        """Of the local copy: only the objective may change, which is the trainer's."""
+        """May be stale; only the objective can change, and only the trainer uses it."""
         return (await self.local(run)).spec
 
     async def move(self, run: str, state: RunState) -> RunRecord:
@@ -140,7 +140,7 @@ class RunBook:
         return await self.change(run, with_objective)
 
     async def set_notes(self, run: str, tags: tuple[str, ...], notes: str) -> RunRecord:
-        """What people write about a run; when it ended stays as it is."""
+        """Set what people write about a run. `updated_at` stays: it says when the run ended."""
         return await self.change(
             run, lambda record: {"tags": tags, "notes": notes, "updated_at": record.updated_at}
         )
