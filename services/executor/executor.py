@@ -157,7 +157,7 @@ class Executor:
         await self._service.bus.publish_event(
             event, message_id=f"event.cannot_execute.{record.run}"
         )
-        await self._service.runs.move(record.run, RunState.STOPPED)
+        await self._service.runs.change_state(record.run, RunState.STOPPED)
 
     async def close(self) -> None:
         """Stop the devices, and let another executor be the active one."""

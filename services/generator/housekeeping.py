@@ -143,7 +143,7 @@ class Housekeeping:
             message=f"run {record.run} is complete: every task has its results{without}",
         )
         await self._bus.publish_event(event, message_id=f"event.run.{record.run}.completed")
-        await self._runs.move(record.run, RunState.COMPLETED)
+        await self._runs.change_state(record.run, RunState.COMPLETED)
         for scheduler in record.spec.schedulers:
             self._last_results.pop((record.run, scheduler), None)
         return True

@@ -25,7 +25,7 @@ class RunState(StrEnum):
 ACTIVE = {RunState.RUNNING, RunState.PAUSED}
 
 # The states from which a run may change to each state.
-MOVES: dict[RunState, set[RunState]] = {
+ALLOWED_FROM: dict[RunState, set[RunState]] = {
     RunState.PAUSED: {RunState.RUNNING},
     RunState.RUNNING: {RunState.PAUSED},
     RunState.STOPPED: ACTIVE,

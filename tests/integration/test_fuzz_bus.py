@@ -137,7 +137,7 @@ async def test_garbage_on_every_subject_changes_no_result(arena: Arena) -> None:
         return min(counts) > 0 and VERSION in versions(arena, live)
 
     await eventually(under_way, seconds=LIMIT)
-    await arena.runs.move(stopped.run, RunState.STOPPED)
+    await arena.runs.change_state(stopped.run, RunState.STOPPED)
     # Decisions are gone as soon as they are simulated: a worker's are made from the tasks.
     given = await seeds(arena, live, stopped, model)
     given.batches |= await decisions(arena, given)

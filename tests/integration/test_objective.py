@@ -76,6 +76,6 @@ async def test_an_objective_that_cannot_be_set_says_why(
     place = f"/api/runs/{free.run}/objective"
     for wrong in ({"turnaround": 0}, {"energy": -1}, {"speed": 1}):
         assert_problem(await http.put(place, json=wrong), 422)
-    await arena.runs.move(free.run, RunState.STOPPED)
+    await arena.runs.change_state(free.run, RunState.STOPPED)
     assert_problem(await http.put(place, json=ENERGY), 409, "learn no more")
     assert_problem(await http.put("/api/runs/nope/objective", json=ENERGY), 404)

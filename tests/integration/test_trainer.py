@@ -124,7 +124,7 @@ async def test_a_worse_forest_is_kept_back_and_its_event_has_both_scores(arena: 
         lambda: model_rows(arena, run),
         accept=lambda rows: {row["shipped"] for row in rows} == {True, False},
     )
-    await arena.runs.move(run.run, RunState.PAUSED)
+    await arena.runs.change_state(run.run, RunState.PAUSED)
     await unchanged(lambda: model_events(arena, run))
     events = await model_events(arena, run)
     kept = [event for event in events if not event["data"]["shipped"]]

@@ -25,7 +25,7 @@ from tests.integration.publishing import publish_run
 
 async def pause_at_version(arena: Arena, run: RunRecord, name: str, version: int) -> int:
     await wait_for_version(arena, run, name, version)
-    await arena.runs.move(run.run, RunState.PAUSED)
+    await arena.runs.change_state(run.run, RunState.PAUSED)
     return (await versions(arena, run, name))[-1]
 
 
@@ -48,7 +48,7 @@ async def test_a_broken_newest_model_is_skipped(arena: Arena, name: str, broken:
     headers = {} if broken == "no manifest" else {models.MANIFEST: manifest.model_dump_json()}
     await arena.jetstream.publish(subjects.model(run.run, name), junk, headers=headers)
     await arena.start("trainer")
-    await arena.runs.move(run.run, RunState.RUNNING)
+    await arena.runs.change_state(run.run, RunState.RUNNING)
 
     async def next_model() -> Manifest | None:
         newest = (await model_registry.stored(arena.bus, run.run, name))[-1].manifest
