@@ -13,8 +13,8 @@ from nats.js.api import ConsumerInfo
 from nats.js.errors import NotFoundError
 
 from shared.bus.client import Bus, LastMessage
+from shared.bus.consumer_progress import ack_floor, decided_up_to, executed_up_to
 from shared.bus.run_book import RunBook
-from shared.bus.suspension import ack_floor, decided_up_to, executed_up_to
 from shared.bus.task_stream import STATE_READERS, cursor_of
 from shared.errors import Unavailable
 from shared.messages import subjects
@@ -27,7 +27,7 @@ class Housekeeping:
     def __init__(self, bus: Bus, runs: RunBook) -> None:
         self._bus = bus
         self._runs = runs
-        # Of running runs, by run and scheduler: the sequence of the last tasks, and of the results
+        # By run and scheduler, for running runs: the sequences of the last tasks and of the results
         # for them. Results are large, so each is read once.
         self._last_results: dict[tuple[str, str], tuple[int, int]] = {}
 
@@ -47,16 +47,17 @@ class Housekeeping:
                 record = records.get(run)
                 floor = _processed_up_to(stream, subject, record, consumers, has_room)
                 if stream == subjects.TASKS and record is not None and record.spec.real:
-                    floor = min([floor, *await self._executed_up_to(record)])
+                    floor = min([floor, *await self._executed_floors(record)])
                 # An unreadable record may be that of a run that continues after an upgrade.
                 active = run in self._runs.unreadable or (record is not None and record.active)
                 if floor and (count > 1 or not active):
-                    with suppress(Unavailable):  # a newer version's message: it will trim it
+                    # A message of a newer version: that version's generator trims it.
+                    with suppress(Unavailable):
                         await self._trim_subject(stream, subject, floor, keep_last=active)
 
-    async def _executed_up_to(self, record: RunRecord) -> list[int]:
-        """For each scheduler of a real run that may continue, since the executor reads the tasks
-        again in the turn of each."""
+    async def _executed_floors(self, record: RunRecord) -> list[int]:
+        """One floor for each scheduler of a real run that may continue, since the executor reads
+        the tasks again in the turn of each."""
         left_out = {name for name, each in record.suspended.items() if each.left_out}
         names = set(record.spec.schedulers) - left_out if record.active else set()
         return [await executed_up_to(self._bus, record.run, name) for name in sorted(names)]
@@ -122,7 +123,7 @@ class Housekeeping:
             return False
         if not await self._recorded(subjects.TASKS, tasks.sequence):
             return False
-        if not record.competing or await self._simulated_later(record):
+        if not record.competing or await self._has_unsimulated_decisions(record):
             return False
         newest = 0
         for scheduler in record.competing:
@@ -148,13 +149,13 @@ class Housekeeping:
             self._last_results.pop((record.run, scheduler), None)
         return True
 
-    async def _simulated_later(self, record: RunRecord) -> bool:
+    async def _has_unsimulated_decisions(self, record: RunRecord) -> bool:
         """Whether decisions of a scheduler that competes still wait for their results."""
         waiting = await self._subjects(subjects.DECISIONS, f"decisions.{record.run}.*")
         return any(subject.split(".")[2] in record.competing for subject in waiting)
 
     async def _results_of(self, run: str, scheduler: str, tasks: LastMessage) -> int | None:
-        """The sequence of the scheduler's results for the run's last tasks; None: not there yet."""
+        """The sequence of the scheduler's results for the run's last tasks; None: none yet."""
         after, sequence = self._last_results.get((run, scheduler), (0, 0))
         if after == tasks.sequence:
             return sequence
@@ -180,7 +181,7 @@ def _processed_up_to(
     consumers: dict[str, ConsumerInfo],
     has_room: bool,
 ) -> int:
-    """The sequence up to which nobody needs the messages of a subject any more.
+    """The sequence up to which no consumer needs the messages of a subject any more.
 
     Results are kept for the recorder, and for the trainer only while there is room: a restarted
     trainer reads those it missed from ClickHouse.
@@ -193,15 +194,15 @@ def _processed_up_to(
         required |= {name for name, info in consumers.items() if _trains_on(subject, info)}
     floors = [ack_floor(consumers[name]) if name in consumers else 0 for name in required]
     if stream == subjects.TASKS and record is not None and not record.spec.real:
-        floors += _decided_up_to(record, consumers, has_room)
+        floors += _decided_floors(record, consumers, has_room)
     return min(floors)
 
 
-def _decided_up_to(
+def _decided_floors(
     record: RunRecord, consumers: dict[str, ConsumerInfo], has_room: bool
 ) -> list[int]:
-    """For each scheduler. Tasks that a suspended one has not decided are kept for a retry, while
-    the run is active and there is room."""
+    """One floor for each scheduler. Tasks that a suspended one has not decided are kept for a
+    retry, while the run is active and there is room."""
     floors = []
     for name in record.spec.schedulers:
         suspension = record.suspended.get(name)

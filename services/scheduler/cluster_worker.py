@@ -25,8 +25,8 @@ from services.scheduler.loaded_policies import LoadedPolicies
 from services.scheduler.model_cache import ModelCache
 from services.scheduler.policy import ClusterPolicy, check, check_placed, visible_spec
 from services.scheduler.worker import Worker, with_decisions
+from shared.bus.consumer_progress import ack_floor, task_durable
 from shared.bus.service import Service
-from shared.bus.suspension import ack_floor, task_durable
 from shared.domain.cluster.cluster_view import ClusterView
 from shared.domain.cluster.observation import Observation
 from shared.domain.cluster.virtual_cluster import Cluster
