@@ -43,7 +43,7 @@ class Housekeeping:
             # After the subjects: a run is in the run book before its first message is published.
             records = {record.run: record for record in await self._runs.refresh()}
             for subject, count in (info.state.subjects or {}).items():
-                run = subject.split(".")[1]
+                run = subjects.run_of(subject)
                 record = records.get(run)
                 floor = _processed_up_to(stream, subject, record, consumers, has_room)
                 if stream == subjects.TASKS and record is not None and record.spec.real:
@@ -68,7 +68,7 @@ class Housekeeping:
         counts = await self._subjects(subjects.MODELS, ">")
         finished = {record.run for record in await self._runs.refresh() if not record.active}
         for subject, count in counts.items():
-            if count > 1 and subject.split(".")[1] in finished - self._runs.unreadable:
+            if count > 1 and subjects.run_of(subject) in finished - self._runs.unreadable:
                 await self._bus.jetstream.purge_stream(subjects.MODELS, subject=subject, keep=1)
 
     async def reject_orphans(self) -> None:
@@ -77,7 +77,7 @@ class Housekeeping:
         records = await self._runs.refresh()
         known = {name for record in records for name in record.spec.schedulers}
         for subject, count in counts.items():
-            scheduler = subject.split(".")[2]
+            scheduler = subjects.scheduler_of(subject)
             for _ in range(count if scheduler not in known else 0):
                 await self._reject_first(subject, f"no run has a scheduler {scheduler!r}")
 
@@ -98,7 +98,7 @@ class Housekeeping:
             return
         if last.sequence > floor:
             before = floor + 1
-        elif keep_last or await self._in_flight(stream, subject.split(".")[1]):
+        elif keep_last or await self._in_flight(stream, subjects.run_of(subject)):
             before = last.sequence
         else:
             before = last.sequence + 1
@@ -152,7 +152,7 @@ class Housekeeping:
     async def _has_unsimulated_decisions(self, record: RunRecord) -> bool:
         """Whether decisions of a scheduler that competes still wait for their results."""
         waiting = await self._subjects(subjects.DECISIONS, f"decisions.{record.run}.*")
-        return any(subject.split(".")[2] in record.competing for subject in waiting)
+        return any(subjects.scheduler_of(subject) in record.competing for subject in waiting)
 
     async def _results_of(self, run: str, scheduler: str, tasks: LastMessage) -> int | None:
         """The sequence of the scheduler's results for the run's last tasks; None: none yet."""

@@ -146,7 +146,7 @@ class ClusterWorker(Worker):
 
     async def on_placed(self, subject: str, body: bytes) -> None:
         """Another worker has placed a batch: take its copy of the cluster."""
-        run = subject.split(".")[1]
+        run = subjects.run_of(subject)
         known = self._copies.get(run)
         try:
             state = json.loads(body)

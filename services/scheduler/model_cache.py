@@ -22,7 +22,7 @@ from services.scheduler.loaded_policies import LoadedPolicies
 from shared.bus import model_registry
 from shared.bus.client import Bus
 from shared.errors import ModelRefused, NotFound, Unavailable
-from shared.messages import models
+from shared.messages import models, subjects
 from shared.messages.events import Event
 from shared.messages.models import NO_MODEL, Model
 
@@ -109,7 +109,7 @@ class ModelCache:
 
     async def on_model(self, subject: str, headers: dict[str, Any], body: bytes) -> None:
         """Handle a model that has just been published."""
-        run = subject.split(".")[1]
+        run = subjects.run_of(subject)
         if run not in self._entries:
             return  # its first batch will load the model
         try:

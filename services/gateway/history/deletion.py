@@ -77,7 +77,7 @@ class HistoryDeletion:
         runs: set[str] = set()
         for stream in WORK:
             info = await self._service.bus.jetstream.stream_info(stream, subjects_filter=">")
-            runs |= {subject.split(".")[1] for subject in info.state.subjects or {}}
+            runs |= {subjects.run_of(subject) for subject in info.state.subjects or {}}
         return runs
 
     async def _all_recorded(self) -> bool:
