@@ -23,7 +23,7 @@ from shared.bus import model_registry
 from shared.bus.client import Bus
 from shared.errors import ModelRefused, NotFound, Unavailable
 from shared.messages import models, subjects
-from shared.messages.events import Event
+from shared.messages.events import MESSAGE_CHARACTERS, Event
 from shared.messages.models import NO_MODEL, Model
 
 # Workers subscribe to new models; polling finds those published while the connection was down.
@@ -162,8 +162,8 @@ class ModelCache:
 
     async def _refuse(self, run: str, reason: str, model_id: str) -> None:
         name = self._policy(run).learner
-        note = f"a model of {name} was refused, the old one stays: {reason}"
+        note = f"a model of {name} was refused, the old one stays: {reason}"[:MESSAGE_CHARACTERS]
         await self._bus.publish_event(
-            Event(kind="model_refused", service="scheduler", run=run, message=note[:2000]),
+            Event(kind="model_refused", service="scheduler", run=run, message=note),
             message_id=f"event.model.refused.{run}.{name}.{model_id}",
         )

@@ -15,7 +15,7 @@ from shared.bus.run_changes import RunChanges
 from shared.bus.service import Service
 from shared.errors import ArenaError, Conflict
 from shared.messages import subjects
-from shared.messages.events import Event
+from shared.messages.events import MESSAGE_CHARACTERS, Event
 from shared.messages.runs import RunRecord
 from shared.messages.standing import standing_of
 from shared.runtime.logs import logger
@@ -78,10 +78,10 @@ class ForkStarts:
         return True
 
     async def _report(self, record: RunRecord, scheduler: str, error: ArenaError) -> None:
-        note = f"run {record.run} cannot start with {scheduler} yet: {error}"
+        note = f"run {record.run} cannot start with {scheduler} yet: {error}"[:MESSAGE_CHARACTERS]
         kind = type(error).__name__
         await self._service.bus.publish_event(
-            Event(kind="fork", service="simulator", run=record.run, message=note[:2000]),
+            Event(kind="fork", service="simulator", run=record.run, message=note),
             message_id=f"event.fork.{record.run}.{scheduler}.{kind}",
         )
 

@@ -20,7 +20,7 @@ from shared.bus.run_book import Change, RunBook
 from shared.bus.task_stream import load_position
 from shared.errors import NotAllowed, NotFound, Unavailable, Unreadable
 from shared.messages import batches, subjects
-from shared.messages.events import Event
+from shared.messages.events import MESSAGE_CHARACTERS, Event
 from shared.messages.runs import Retry, RunRecord, Suspension, SuspensionRequest
 from shared.runtime.logs import logger
 
@@ -190,7 +190,7 @@ async def _publish_event(
         kind=kind,
         service=bus.service,
         run=record.run,
-        message=message[:2000],
+        message=message[:MESSAGE_CHARACTERS],
         data={"scheduler": scheduler},
     )
     stamp = f"{record.run}.{scheduler}.{record.updated_at}"

@@ -91,7 +91,7 @@ class Fork(BaseModel):
     version: int | None = None
     # Whether devices and prices are the parent's.
     same_platform: bool = True
-    # Of submitted tasks: how many of the parent's follow, and whether the stream ends with them.
+    # How many of the parent's submitted tasks follow, and whether the stream ends with them.
     submitted: int = 0
     ended: bool = False
 
