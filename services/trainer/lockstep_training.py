@@ -91,7 +91,7 @@ class LockstepTraining(TrainingLoop):
         end = learned_before(version, spec)
         teacher_takes_part = self._teacher in spec.schedulers
         if teacher_takes_part and not self._collect(end):
-            # Of a suspended teacher, all results there are have been taken: there are no more.
+            # Once all stored results of a suspended teacher are taken, there are no more.
             if not self._all_stored:
                 return False
             teacher_takes_part = False

@@ -34,7 +34,7 @@ ARRIVED = """
     ORDER BY run, scheduler, batch LIMIT 1
     SETTINGS max_block_size = 1024
 """
-# Of the accelerators (gpu) or of the CPUs, newest task first.
+# The parts on accelerators (gpu) or on CPUs, newest task first.
 PARTS = """
     SELECT task_id, {device} AS device, {kind}_start AS begin, {kind}_time AS length,
            gpu_time > 0 AND cpu_time > 0 AS split, status = 'failed' AS failed

@@ -41,7 +41,7 @@ Range = tuple[int, int]  # the first task, and one past the last
 def error_tracks(
     store: Store, run: str, schedulers: Iterable[str], platform: Platform
 ) -> dict[str, ErrorTrack]:
-    """Of each scheduler that expects times."""
+    """The errors of each scheduler that expects times."""
     tracks = {}
     for name, newest in newest_standings(store, run, schedulers).items():
         track = _track(store, {"run": run, "scheduler": name}, newest["tasks"], platform)

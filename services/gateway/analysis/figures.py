@@ -41,7 +41,8 @@ def stored_ends(store: Store, run: str) -> dict[str, int]:
 
 
 def figures(store: Store, run: str, first: int, end: int | None) -> RunFigures:
-    """Of the tasks from `first` to before `end`; none: to where every scheduler has results."""
+    """The figures of the tasks from `first` to before `end`; None: as far as all schedulers have
+    results."""
     if end is None:
         end = min(stored_ends(store, run).values(), default=first)
     end = max(end, first)

@@ -74,7 +74,7 @@ class ProgressTracks:
         self._lock = threading.Lock()
 
     def of(self, run: str, schedulers: Iterable[str], points: int) -> dict[str, Track]:
-        """Of each scheduler that has results; the last point is its newest standing."""
+        """The track of each scheduler that has results; the last point is its newest standing."""
         newest = newest_standings(self._store, run, schedulers)
         width = spacing(max((row["tasks"] for row in newest.values()), default=0), points)
         known = self._known(run)

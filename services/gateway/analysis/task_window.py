@@ -109,7 +109,7 @@ def analyse(
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Of one scheduler, by task: device seconds and device types of both parts."""
+    """The work of one scheduler by task: device seconds and device types of both parts."""
 
     gpu_time: Floats
     cpu_time: Floats

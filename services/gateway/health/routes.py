@@ -85,7 +85,7 @@ def make_router(
 
     @router.get("/health", include_in_schema=False)
     async def process_health() -> Response:
-        """Of this process alone; /api/health is about the arena."""
+        """The health of this process alone; /api/health is about the arena."""
         report = service.report()
         status = 200 if report.healthy else 503
         return Response(report.model_dump_json(), status, media_type="application/json")

@@ -117,7 +117,7 @@ class Race:
 
     @property
     def competitors(self) -> dict[str, Competitor]:
-        """Of the schedulers that have results and are not suspended."""
+        """The schedulers that have results and are not suspended."""
         return {name: each for name, each in self._taken.items() if name not in self.suspended}
 
     @property

@@ -51,7 +51,7 @@ class RunLoads:
 
 
 def _generated(record: RunRecord) -> Tasks:
-    """Of a fork: the first tasks of its own."""
+    """The first tasks of the run; for a fork, the first of its own."""
     start = record.fork.cursor if record.fork else Cursor()
     remaining = SAMPLE if record.spec.tasks is None else record.spec.tasks - start.generated
     return generate(record.spec, start, min(remaining, SAMPLE))[0]

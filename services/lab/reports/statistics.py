@@ -64,7 +64,7 @@ class PairedTest:
 
     @property
     def verdict(self) -> str:
-        """Of figures of which less is better."""
+        """The verdict on figures of which less is better."""
         if self.p is None:
             return "–"
         if self.identical:

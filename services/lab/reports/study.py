@@ -57,7 +57,7 @@ class Study:
 
     @property
     def first_spec(self) -> RunSpec:
-        """Of the first variant and seed."""
+        """The spec of the first variant and seed."""
         variant, seed = next(self.experiment.runs())
         return self.experiment.run_spec(variant, seed)
 

@@ -98,7 +98,7 @@ class Trace:
 
     @property
     def substituted(self) -> dict[str, Substituted]:
-        """Of each rule, in the tasks read so far."""
+        """What each rule has substituted in the tasks read so far."""
         return {} if self._translator is None else self._translator.substituted
 
     @property

@@ -101,7 +101,7 @@ class PredictiveLearner(Learner):
         return self._update(fitted, result, len(observed.type), "learned")
 
     def errors(self, model: bytes, results: Results) -> Floats | None:
-        """Of the logarithm of the seconds; 0 where a task's time is not of one device type."""
+        """The errors of the log seconds; 0 where a task's time is not of one device type."""
         errors = np.zeros(len(results))
         opened = TimeModel.open(model)
         observed = _Observed.of(results, self.spec, opened.lines.kinds)
@@ -235,8 +235,8 @@ class _Observed:
 
     @classmethod
     def of(cls, results: Results, spec: RunSpec, kinds: tuple[str, ...]) -> _Observed:
-        """Of the results that one device type ran completely. `kinds`: known before; new ones are
-        numbered behind them."""
+        """Those of the results that one device type ran completely. New kinds are numbered after
+        `kinds`, which were known before."""
         type, time = whole_times(results, spec)
         rows = np.flatnonzero(type != NOWHERE)
         tasks = take(results.tasks, rows)
