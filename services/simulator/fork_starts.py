@@ -69,9 +69,9 @@ class ForkStarts:
         )
         if not copied:
             return False
-        before = await fork_checkpoints.stretches(self._service.runs, record, scheduler)
+        inherited = await fork_checkpoints.inherited_ranges(self._service.runs, record, scheduler)
         message = await asyncio.to_thread(
-            fork_checkpoints.first_message, store, record, fork, scheduler, before
+            fork_checkpoints.first_message, store, record, fork, scheduler, inherited
         )
         with suppress(Conflict):  # another simulator was faster
             await bus.publish_batch(message, after=0)
