@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -37,6 +36,7 @@ from shared.errors import Conflict, Unavailable, Unreadable
 from shared.messages import batches, subjects
 from shared.messages.batches import Batch
 from shared.messages.envelope import Envelope
+from shared.runtime.bounded_dict import BoundedDict
 from shared.runtime.logs import logger
 
 # A batch that nobody has placed for this long is taken over; longer if batches take longer.
@@ -111,7 +111,7 @@ class ClusterWorker(Worker):
     ) -> None:
         super().__init__(service, policies)
         self._models = models
-        self._copies: OrderedDict[str, ClusterCopy] = OrderedDict()
+        self._copies: BoundedDict[str, ClusterCopy] = BoundedDict(CACHED_RUNS)
         self._news = asyncio.Event()
         self._prepare_seconds = 0.0
 
@@ -264,9 +264,6 @@ class ClusterWorker(Worker):
 
     def _remember(self, run: str, copy: ClusterCopy) -> None:
         self._copies[run] = copy
-        self._copies.move_to_end(run)
-        if len(self._copies) > CACHED_RUNS:
-            self._copies.popitem(last=False)
         self._news.set()
 
     async def _load_checkpoint(self, run: str, spec: RunSpec) -> ClusterCopy:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +24,7 @@ from shared.errors import ModelRefused, NotFound, Unavailable
 from shared.messages import models, subjects
 from shared.messages.events import MESSAGE_CHARACTERS, Event
 from shared.messages.models import NO_MODEL, Model
+from shared.runtime.bounded_dict import BoundedDict
 
 # Workers subscribe to new models; polling finds those published while the connection was down.
 POLL_SECONDS = 5.0
@@ -39,15 +39,15 @@ CACHED_VERSIONS = 4
 
 @dataclass(slots=True)
 class _Entry:
-    models: OrderedDict[int, Any] = field(default_factory=OrderedDict)  # by version
+    models: BoundedDict[int, Any] = field(  # by version
+        default_factory=lambda: BoundedDict(CACHED_VERSIONS)
+    )
     version: int = 0  # the newest; 0: no model yet
     polled_at: float = -math.inf
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     def add(self, version: int, model: Any) -> None:
         self.models[version], self.version = model, max(self.version, version)
-        while len(self.models) > CACHED_VERSIONS:
-            self.models.popitem(last=False)
         self.arrived.set()
 
 
@@ -55,7 +55,7 @@ class ModelCache:
     def __init__(self, policies: LoadedPolicies, bus: Bus) -> None:
         self._policies = policies
         self._bus = bus
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._entries: BoundedDict[str, _Entry] = BoundedDict(CACHED_RUNS)
 
     def _policy(self, run: str) -> LearnedClusterPolicy:
         policy = self._policies.of(run)
@@ -119,10 +119,7 @@ class ModelCache:
             await self._refuse(run, str(error), error.digest)
 
     def _entry(self, run: str) -> _Entry:
-        entry = self._entries.setdefault(run, _Entry())
-        self._entries.move_to_end(run)
-        if len(self._entries) > CACHED_RUNS:
-            self._entries.popitem(last=False)
+        entry = self._entries[run] = self._entries.get(run) or _Entry()
         return entry
 
     async def _refresh(self, run: str, entry: _Entry) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 
 from shared.domain.bounds.offered_load import SAMPLE, OfferedLoad
 from shared.domain.tasks import Tasks
 from shared.domain.workload import Cursor, generate
 from shared.messages.runs import RunRecord
+from shared.runtime.bounded_dict import BoundedDict
 from shared.store.client import Store
 from shared.store.tasks import read_tasks
 
@@ -20,7 +20,7 @@ class RunLoads:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._loads: OrderedDict[str, float | None] = OrderedDict()
+        self._loads: BoundedDict[str, float | None] = BoundedDict(CACHED_RUNS)
         self._lock = threading.Lock()
 
     def of(self, record: RunRecord) -> float | None:
@@ -31,8 +31,6 @@ class RunLoads:
         with self._lock:
             if record.run not in self._loads:
                 self._loads[record.run] = self._compute(record)
-                if len(self._loads) > CACHED_RUNS:
-                    self._loads.popitem(last=False)
             return self._loads[record.run]
 
     def _compute(self, record: RunRecord) -> float | None:
