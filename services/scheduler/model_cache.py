@@ -1,7 +1,7 @@
 """The models of each run that a worker decides with, in its memory.
 
-By wall clock that is the newest usable model. A model is replaced between batches, never within
-one. A model that does not match its manifest is refused: the one in service stays, and an event is
+Outside lockstep, the newest usable model. A model is replaced between batches, never within one. A
+model that does not match its manifest is refused: the one in service stays, and an event is
 published. Without a model the policy decides without one, and the decision has model version 0.
 
 In lockstep a batch is decided by one version, which the worker waits for.
@@ -63,7 +63,7 @@ class ModelCache:
         return policy
 
     async def model(self, run: str) -> tuple[Any, int]:
-        """The newest usable model and its version; None and 0 before the first."""
+        """The newest usable model and its version; None and 0 until the first one arrives."""
         entry = self._entry(run)
         if not (self._policy(run).frozen and entry.version):
             await self._refresh(run, entry)
@@ -90,11 +90,11 @@ class ModelCache:
         return model, 0 if model is None else version
 
     async def _read_version(self, run: str, version: int) -> None:
-        read = model_registry.first if version == 1 else model_registry.newest
+        read = model_registry.read_first if version == 1 else model_registry.read_newest
         with suppress(ModelRefused, NotFound):
             model = await read(self._bus, run, self._policy(run).learner)
             if model is not None and model.manifest.version > version:
-                model = await model_registry.version(
+                model = await model_registry.read_version(
                     self._bus, run, self._policy(run).learner, version
                 )
             if model is not None and model.manifest.version == version:
@@ -124,20 +124,24 @@ class ModelCache:
 
     async def _refresh(self, run: str, entry: _Entry) -> None:
         poll_due = time.monotonic() - entry.polled_at > POLL_SECONDS
+        if entry.version and not poll_due:
+            return
         if poll_due:
             entry.polled_at = time.monotonic()
-        if poll_due or not entry.version:
-            await self._poll(run)
+        await self._poll(run)
         if poll_due and not entry.version and not self._policy(run).frozen:
-            # The newest model was refused: take the newest one before it that is usable.
-            stored = await model_registry.stored(self._bus, run, self._policy(run).learner)
-            for model in reversed(stored):
-                await self._load(model)
-                if entry.version:
-                    break
+            await self._load_older(run, entry)
+
+    async def _load_older(self, run: str, entry: _Entry) -> None:
+        """The newest model was refused: load the newest usable one before it."""
+        stored = await model_registry.read_stored(self._bus, run, self._policy(run).learner)
+        for model in reversed(stored):
+            await self._load(model)
+            if entry.version:
+                break
 
     async def _poll(self, run: str) -> None:
-        read = model_registry.first if self._policy(run).frozen else model_registry.newest
+        read = model_registry.read_first if self._policy(run).frozen else model_registry.read_newest
         try:
             if model := await read(self._bus, run, self._policy(run).learner):
                 await self._load(model)

@@ -237,5 +237,5 @@ async def test_a_finished_run_keeps_its_first_and_newest_model(arena: Arena) -> 
     await Housekeeping(generator.bus, generator.runs).trim_models()
     assert await versions(arena, stopped, FOREST) == [3]
     assert await versions(arena, paused, FOREST) == [1, 2, 3]
-    first = await model_registry.first(arena.bus, stopped.run, FOREST)
+    first = await model_registry.read_first(arena.bus, stopped.run, FOREST)
     assert first.manifest.version == 1

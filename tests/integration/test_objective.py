@@ -52,7 +52,7 @@ async def test_learners_follow_a_new_objective(
     run = await arena.run(schedulers=[NAME], learning={"pretrain_tasks": 100})
 
     async def newest() -> float | None:
-        model = await model_registry.newest(arena.bus, run.run, NAME)
+        model = await model_registry.read_newest(arena.bus, run.run, NAME)
         return None if model is None else float(load(model.body)["energy"][0])
 
     await eventually(newest, equals=0.0)

@@ -170,7 +170,7 @@ async def test_without_pretraining_first_models_are_fitted_on_results(arena: Are
     run = await arena.run(schedulers=names, pace=300, learning=learning(0))
     await wait_for_version(arena, run, FOREST, 2)
     await wait_for_version(arena, run, AGENT, 2)
-    first = (await model_registry.first(arena.bus, run.run, FOREST)).manifest
+    first = (await model_registry.read_first(arena.bus, run.run, FOREST)).manifest
     assert (first.version, first.first_task, first.reason) == (1, 0, "the first model")
     assert first.trained_on >= 25
     await eventually(

@@ -161,10 +161,10 @@ async def test_a_rollback_publishes_the_older_model_as_a_new_version(arena: Aren
     await come_to_rest(arena, run)
     # A fit may have been in progress.
     last = (await unchanged(lambda: versions(arena, run, FOREST), seconds=2))[-1]
-    old = await model_registry.version(arena.bus, run.run, FOREST, 1)
+    old = await model_registry.read_version(arena.bus, run.run, FOREST, 1)
     reply = await roll_back(arena, run.run, 1)
     assert reply["version"] == last + 1
-    newest = await model_registry.newest(arena.bus, run.run, FOREST)
+    newest = await model_registry.read_newest(arena.bus, run.run, FOREST)
     assert newest.manifest.version == last + 1
     assert newest.manifest.reason == "rolled back to version 1"
     assert (newest.body, newest.manifest.sha256) == (old.body, old.manifest.sha256)

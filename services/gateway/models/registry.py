@@ -21,8 +21,8 @@ async def read(bus: Bus, run: str, name: str, version: int | None) -> Model:
     """A model that the bus still holds; without a version the newest."""
     _check(run, name)
     if version is not None:
-        return await model_registry.version(bus, run, name, version)
-    newest = await model_registry.newest(bus, run, name)
+        return await model_registry.read_version(bus, run, name, version)
+    newest = await model_registry.read_newest(bus, run, name)
     if newest is None:
         raise NotFound(f"no model of {name} in run {run}")
     return newest
