@@ -1,6 +1,6 @@
 """Checked before every request: the host name, request rates, open WebSockets.
 
-A client is an address (of IPv6 its network of 64 bits, which one machine usually has for itself).
+A client is an address (for IPv6 its /64 network, which usually belongs to one machine).
 The number of clients that are kept in memory is limited.
 """
 

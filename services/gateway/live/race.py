@@ -102,7 +102,7 @@ class Race:
         return True
 
     def add_past(self, scheduler: str, sample: Sample) -> None:
-        """A sample from before this feed was opened."""
+        """Add a sample from before this feed was opened."""
         self._taken[scheduler].samples.appendleft(sample)
 
     def _used(self, competitor: Competitor) -> dict[str, float]:
@@ -131,14 +131,14 @@ class Race:
 
     @property
     def tasks_processed(self) -> int:
-        """By every scheduler."""
+        """The tasks that every scheduler has results for."""
         if not self.competitors or self.missing:
             return 0
         return min(competitor.standing.tasks for competitor in self.competitors.values())
 
     @property
     def most_tasks(self) -> int:
-        """By the fastest scheduler."""
+        """The tasks that the fastest scheduler has results for."""
         return max((each.standing.tasks for each in self._taken.values()), default=0)
 
     def comparison(self, weights: Weights) -> list[ComparisonRow]:

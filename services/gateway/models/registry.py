@@ -29,7 +29,7 @@ async def read(bus: Bus, run: str, name: str, version: int | None) -> Model:
 
 
 async def roll_back(bus: Bus, run: str, name: str, version: int) -> Manifest:
-    """Request it from the trainer, the only service that publishes models."""
+    """Request a rollback from the trainer, the only service that publishes models."""
     _check(run, name)
     request = Rollback(run=run, name=name, version=version).model_dump_json().encode()
     try:

@@ -230,7 +230,8 @@ def _version(branch: Branch) -> int | None:
 
 
 def _continued_learners(branch: Branch, deployed: dict[str, str]) -> dict[str, int]:
-    """A model is of the devices, prices and settings that it was made with."""
+    """The learners that continue with the parent's models, each with the first task that it may
+    learn from. Empty if devices, prices or settings differ from those that the models are for."""
     spec, parent = branch.spec, branch.parent
     before = parent.spec
     settings = {"sync": "auto"}

@@ -1,4 +1,4 @@
-"""How much work the tasks of a run offer to its cluster, over what the cluster can do."""
+"""The offered load of a run: the work of its tasks over what its cluster can do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CACHED_RUNS = 256
 
 
 class RunLoads:
-    """Computed once per run, of its first tasks."""
+    """Offered loads, computed once per run from its first tasks."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -24,7 +24,7 @@ class RunLoads:
         self._lock = threading.Lock()
 
     def of(self, record: RunRecord) -> float | None:
-        """1 keeps every device busy without a pause, with tasks cut freely among them. None where
+        """1 would keep every device busy without a pause if tasks could be cut freely. None where
         all tasks arrive at once, and for submitted tasks until the run has ended."""
         if record.spec.submitted and record.active:
             return None

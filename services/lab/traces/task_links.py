@@ -32,8 +32,8 @@ NO_LINE = np.iinfo(np.int64).max
 
 @dataclass(slots=True)
 class RecentNames:
-    """Finds lines with the id of a task before them. It works line by line, so the result does not
-    depend on how the file is divided into blocks."""
+    """Finds lines that repeat the id of an earlier task. It works line by line, so the result does
+    not depend on how the file is divided into blocks."""
 
     report: Report
     _line: dict[str, int] = field(default_factory=dict)
@@ -197,7 +197,7 @@ class TaskLinks:
         self.restart()
 
     def restart(self) -> None:
-        """Before the first line."""
+        """Go back to before the first line."""
         self._edge = 0
 
     def resolve(self, rows: Rows, kept: Bools, first: int) -> Linked:
