@@ -146,7 +146,7 @@ class LockstepTraining(TrainingLoop):
         self._arrived.clear()
 
     def _collect(self, end: int) -> bool:
-        """Move results that have arrived into the window; whether all before `end` are there."""
+        """Move arrived results into the window. Returns whether all before `end` are there."""
         window = self._window
         while early := [first for first in self._early if first <= window.next_task]:
             window.add(stored_results.results_of(self._early.pop(min(early))))

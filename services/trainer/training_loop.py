@@ -133,7 +133,7 @@ class TrainingLoop(ABC):
 
     @abstractmethod
     async def _pause(self, seconds: float) -> None:
-        """Between two rounds, the last of which took these seconds; 0: there was nothing to do."""
+        """Pause after a round that took these seconds; 0: there was nothing to do."""
 
     async def roll_back(self, version: int) -> Manifest:
         await self._prepared.wait()
