@@ -12,7 +12,8 @@ CUDA = re.compile(r"^cuda\b[^=]*= '([^']+)'", re.MULTILINE)
 
 
 def cuda_version() -> str | None:
-    """Of the installed torch; None of a CPU build. Read from its file: importing takes seconds."""
+    """The CUDA version of the installed torch; None: a CPU build. Read from its file, since
+    importing takes seconds."""
     spec = find_spec("torch")
     if spec is None or spec.origin is None:
         return None

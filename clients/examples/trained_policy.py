@@ -22,7 +22,7 @@ FIRST_SEED = 2**40
 def mean_turnaround(
     choose: Callable[[Any], Any], spec: Any = None, runs: int = 8, tasks: int = 1000
 ) -> float:
-    """Seconds, of a policy that chooses a device for each row of observations."""
+    """In seconds, for a policy that chooses a device for each row of observations."""
     envs = hybrid_gym.SchedulingVectorEnv(runs, spec, tasks=tasks, runs=runs)
     observations, _ = envs.reset(seed=FIRST_SEED)
     total = 0.0
@@ -40,7 +40,7 @@ def earliest_finish(observations: Any) -> Any:
 
 
 def export(network: nn.Module, inputs: int, time_scale: float, path: Path) -> None:
-    """For `hybrid up --add FILE`: observations in, a score for each device out."""
+    """Export for `hybrid up --add FILE`: observations in, a score for each device out."""
     with warnings.catch_warnings():  # the newer exporter needs one more package, and no warning
         warnings.simplefilter("ignore")
         torch.onnx.export(
@@ -56,6 +56,6 @@ def export(network: nn.Module, inputs: int, time_scale: float, path: Path) -> No
 
 
 def write_curve(points: Iterable[tuple[int, float]], path: Path) -> None:
-    """Decisions so far, and the mean turnaround on fresh runs."""
+    """Write the decisions so far with the mean turnaround on fresh runs."""
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([("decisions", "mean_turnaround"), *points])

@@ -49,7 +49,7 @@ class Arena:
         return f"Arena({self.gateway.url!r})"
 
     def start(self, spec: dict[str, Any] | None = None, **fields: Any) -> Run:
-        """A run of this spec; `fields` are fields of it: `start(tasks=1000, seed=7)`."""
+        """Start a run of this spec; `fields` are fields of it: `start(tasks=1000, seed=7)`."""
         record = self.gateway.post("/api/runs", {**(spec or {}), **fields})
         return Run(self, record["run"])
 
@@ -75,7 +75,7 @@ class Arena:
         return frame.set_index("run")
 
     def schedulers(self) -> pd.DataFrame:
-        """Those that are deployed, by name."""
+        """The schedulers that are deployed, by name."""
         rows = self.gateway.get("/api/schedulers")
         columns = ["name", "deployed", "description"]
         return pd.DataFrame(rows, columns=columns).set_index("name")
@@ -103,7 +103,7 @@ class Run:
         return dict(self.detail()["spec"])
 
     def wait(self, progress: bool = True) -> Run:
-        """Until every scheduler has a stored result for every task."""
+        """Wait until every scheduler has a stored result for every task."""
         total = self.spec["tasks"]
         if total is None:
             raise RunFailed(f"run {self.id} has no last task: give it `tasks`, or stop it")

@@ -31,10 +31,10 @@ class SchedulingEnv(gymnasium.Env[Numbers, np.int64]):
     """Places the tasks of a run, whole, one after the other.
 
     Action: the number of a device. Observation: the task's features, then those of each device (see
-    `shared.domain.learning.agent_observation`). Reward: what the agents of the arena minimise, the
-    weighted sum of the task's turnaround, energy and cost, negative and in mean task times. An
-    episode has `tasks` tasks, and is truncated after the last, which is then observed with the
-    queues after it.
+    `shared.domain.learning.agent_observation`). Reward: minus what the agents of the arena
+    minimise, the weighted sum of the task's turnaround, energy and cost, in units of the mean task
+    time. An episode has `tasks` tasks, and is truncated after the last, which is then observed with
+    the queues after it.
 
     The episode after `reset(seed=s)` is the run with seed s; later ones draw their seeds. `info`
     has it as `run_seed`, and after a step what became of the task.
@@ -88,7 +88,7 @@ class SchedulingEnv(gymnasium.Env[Numbers, np.int64]):
         return out
 
     def _simulate(self, row: int, device: int) -> dict[str, Any]:
-        """What the simulator makes of the decision."""
+        """The result that the simulator would give the decision."""
         spec, one = self._spec, take(self._stream, slice(row, row + 1))
         share, accelerator, cpu = placement(device, 1, spec.platform)
         accelerator, cpu = spec.platform.complete(one.task_id, share, accelerator, cpu)

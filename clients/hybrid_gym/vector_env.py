@@ -45,7 +45,7 @@ class SchedulingVectorEnv(VectorEnv[Numbers, Integers, np.ndarray]):
         self.num_envs, self.run_spec, self.tasks = num_envs, read_spec(spec), tasks
         self.runs = _runs_of(num_envs) if runs is None else runs
         if num_envs % self.runs:
-            raise ValueError(f"runs: {num_envs} environments are no multiple of {self.runs}")
+            raise ValueError(f"num_envs ({num_envs}) is not a multiple of runs ({self.runs})")
         self._observer = AgentObserver(self.run_spec)
         self.time_scale = self._observer.time_scale
         self.single_observation_space = observation_space(self._observer)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deploy.local.launchers import Launcher, Process
+from deploy.local.priority import lower_priority
 from shared.runtime.logs import logger
 
 STOP_SECONDS = 15.0
@@ -31,10 +32,12 @@ class Child:
     environment: dict[str, str]
     log_file: Path
     service: str = ""  # which of ours; empty: NATS or ClickHouse
+    niceness: int = 0
     restarts: int = 0
     process: Process | None = None
     _stopping: bool = False
     _watcher: asyncio.Task[None] | None = field(default=None, repr=False)
+    _lowering: asyncio.Task[None] | None = field(default=None, repr=False)
 
     @property
     def pid(self) -> int | None:
@@ -47,6 +50,8 @@ class Child:
 
     async def _spawn(self) -> None:
         self.process = await self.launcher.launch(self.environment, self.log_file)
+        if self.niceness:
+            self._lowering = asyncio.create_task(lower_priority(self.process.pid, self.niceness))
 
     async def _watch(self) -> None:
         loop = asyncio.get_running_loop()
@@ -87,8 +92,9 @@ class Child:
                 log.warning("process did not stop in time, killing it", process=self.name)
                 self.process.send_signal(signal.SIGKILL)
                 await self.process.wait()
-        if self._watcher is not None:
-            self._watcher.cancel()
+        for task in (self._watcher, self._lowering):
+            if task is not None:
+                task.cancel()
 
     def log_tail(self, lines: int = 15) -> str:
         try:

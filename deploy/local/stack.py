@@ -26,6 +26,7 @@ from deploy.local.arena import (
 from deploy.local.launchers import Fork, ForkServer, Launcher, Program
 from deploy.local.nats import check_folder, check_nodes, make_nodes
 from deploy.local.plugins import check_plugins
+from deploy.local.priority import NICENESS
 from deploy.local.processes import Child
 from deploy.local.version_file import check_version
 from shared.domain.schedulers import BUILT_IN, check_scheduler_name
@@ -179,7 +180,9 @@ class Stack:
         self, name: str, launcher: Launcher, settings: dict[str, str], service: str = ""
     ) -> None:
         log_file = self._plan.data_dir / "logs" / f"{name}.log"
-        child = Child(name, launcher, {**PROCESS_LIMITS, **settings}, log_file, service)
+        niceness = NICENESS.get(service or name, 0)
+        environment = {**PROCESS_LIMITS, **settings}
+        child = Child(name, launcher, environment, log_file, service, niceness)
         await child.start()
         self.children.append(child)
 

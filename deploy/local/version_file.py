@@ -16,7 +16,7 @@ NAME = "version.json"
 
 
 def format_versions() -> dict[str, int]:
-    """Of the tables and messages that this program reads and writes."""
+    """The versions of the tables and messages that this program reads and writes."""
     return {"tables": MIGRATIONS[-1].version} | {str(kind): FORMATS[kind] for kind in FORMATS}
 
 

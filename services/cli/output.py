@@ -128,7 +128,7 @@ def race_table(
 
 
 def progress(*columns: str | ProgressColumn, quiet: bool, transient: bool = False) -> Progress:
-    """On a terminal only."""
+    """A progress bar, shown on a terminal only."""
     from rich.progress import Progress
 
     hidden = quiet or not err.is_terminal

@@ -10,7 +10,7 @@ from shared.runtime.settings import Settings
 
 
 def settings(data_dir: Path | None) -> Settings:
-    """Those of the local arena if one runs, else those of the environment."""
+    """The settings of the local arena if one runs, else those of the environment."""
     arena = local_arena(data_dir)
     return Settings() if arena is None else settings_of(arena)
 

@@ -20,7 +20,7 @@ from shared.bus.service import Service
 from shared.bus.task_stream import cursor_of
 from shared.errors import Conflict
 from shared.messages import subjects
-from shared.messages.events import Event
+from shared.messages.events import MESSAGE_CHARACTERS, Event
 from shared.messages.runs import RunRecord, RunState
 from shared.runtime.cancellation import cancel
 from shared.runtime.logs import logger
@@ -152,12 +152,12 @@ class Executor:
             kind="cannot_execute",
             service=self._service.name,
             run=record.run,
-            message=f"run {record.run} is stopped: {reason}"[:2000],
+            message=f"run {record.run} is stopped: {reason}"[:MESSAGE_CHARACTERS],
         )
         await self._service.bus.publish_event(
             event, message_id=f"event.cannot_execute.{record.run}"
         )
-        await self._service.runs.move(record.run, RunState.STOPPED)
+        await self._service.runs.change_state(record.run, RunState.STOPPED)
 
     async def close(self) -> None:
         """Stop the devices, and let another executor be the active one."""

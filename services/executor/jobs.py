@@ -60,7 +60,8 @@ class Job:
 def make_jobs(
     decisions: pa.RecordBatch, spec: RunSpec, attempts: Mapping[int, int], first_turn: int = 0
 ) -> list[Job]:
-    """In the order in which devices serve them. `attempts`: by task, the number of this attempt."""
+    """The jobs of a batch, in the order in which devices serve them. `attempts`: by task, the
+    number of this attempt."""
     tasks = batches.tasks_of(decisions)
     share = batches.column(decisions, "gpu_fraction")
     chosen = (batches.column(decisions, name).astype(np.int64) for name in ("device", "cpu"))

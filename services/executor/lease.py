@@ -41,7 +41,7 @@ class Lease:
         return self._renewing is not None and not self._renewing.done()
 
     async def take(self) -> bool:
-        """Take the lease if it is free; whether this executor is the active one now."""
+        """Take the lease if it is free. Returns whether this executor is the active one now."""
         if self.held:
             return True
         sequence, holder = await self._read()

@@ -61,7 +61,7 @@ class Machine:
         return self._devices
 
     async def close(self) -> None:
-        """Leaves no process behind."""
+        """Stop all devices; no process is left behind."""
         devices, self._devices, self._opened_for = self._devices, [], None
         for device in devices:
             await device.stop()

@@ -25,8 +25,8 @@ def order_of_round(schedulers: Sequence[str], seed: int, number: int) -> list[st
 def next_turn(
     schedulers: Sequence[str], next_task: Mapping[str, int], stretch_tasks: int, seed: int
 ) -> str:
-    """The scheduler whose turn it is. `schedulers`: all of the run; `next_task`: of those that have
-    a task to run."""
+    """The scheduler whose turn it is. `schedulers`: all of the run; `next_task`: by scheduler that
+    has a task to run."""
     rounds = {name: task // stretch_tasks for name, task in next_task.items()}
     number = min(rounds.values())
     order = order_of_round(schedulers, seed, number)

@@ -13,8 +13,8 @@ from nats.js.api import ConsumerInfo
 from nats.js.errors import NotFoundError
 
 from shared.bus.client import Bus, LastMessage
+from shared.bus.consumer_progress import ack_floor, decided_up_to, executed_up_to
 from shared.bus.run_book import RunBook
-from shared.bus.suspension import ack_floor, decided_up_to, executed_up_to
 from shared.bus.task_stream import STATE_READERS, cursor_of
 from shared.errors import Unavailable
 from shared.messages import subjects
@@ -27,7 +27,7 @@ class Housekeeping:
     def __init__(self, bus: Bus, runs: RunBook) -> None:
         self._bus = bus
         self._runs = runs
-        # Of running runs, by run and scheduler: the sequence of the last tasks, and of the results
+        # By run and scheduler, for running runs: the sequences of the last tasks and of the results
         # for them. Results are large, so each is read once.
         self._last_results: dict[tuple[str, str], tuple[int, int]] = {}
 
@@ -43,20 +43,21 @@ class Housekeeping:
             # After the subjects: a run is in the run book before its first message is published.
             records = {record.run: record for record in await self._runs.refresh()}
             for subject, count in (info.state.subjects or {}).items():
-                run = subject.split(".")[1]
+                run = subjects.run_of(subject)
                 record = records.get(run)
                 floor = _processed_up_to(stream, subject, record, consumers, has_room)
                 if stream == subjects.TASKS and record is not None and record.spec.real:
-                    floor = min([floor, *await self._executed_up_to(record)])
+                    floor = min([floor, *await self._executed_floors(record)])
                 # An unreadable record may be that of a run that continues after an upgrade.
                 active = run in self._runs.unreadable or (record is not None and record.active)
                 if floor and (count > 1 or not active):
-                    with suppress(Unavailable):  # a newer version's message: it will trim it
+                    # A message of a newer version: that version's generator trims it.
+                    with suppress(Unavailable):
                         await self._trim_subject(stream, subject, floor, keep_last=active)
 
-    async def _executed_up_to(self, record: RunRecord) -> list[int]:
-        """For each scheduler of a real run that may continue, since the executor reads the tasks
-        again in the turn of each."""
+    async def _executed_floors(self, record: RunRecord) -> list[int]:
+        """One floor for each scheduler of a real run that may continue, since the executor reads
+        the tasks again in the turn of each."""
         left_out = {name for name, each in record.suspended.items() if each.left_out}
         names = set(record.spec.schedulers) - left_out if record.active else set()
         return [await executed_up_to(self._bus, record.run, name) for name in sorted(names)]
@@ -67,7 +68,7 @@ class Housekeeping:
         counts = await self._subjects(subjects.MODELS, ">")
         finished = {record.run for record in await self._runs.refresh() if not record.active}
         for subject, count in counts.items():
-            if count > 1 and subject.split(".")[1] in finished - self._runs.unreadable:
+            if count > 1 and subjects.run_of(subject) in finished - self._runs.unreadable:
                 await self._bus.jetstream.purge_stream(subjects.MODELS, subject=subject, keep=1)
 
     async def reject_orphans(self) -> None:
@@ -76,7 +77,7 @@ class Housekeeping:
         records = await self._runs.refresh()
         known = {name for record in records for name in record.spec.schedulers}
         for subject, count in counts.items():
-            scheduler = subject.split(".")[2]
+            scheduler = subjects.scheduler_of(subject)
             for _ in range(count if scheduler not in known else 0):
                 await self._reject_first(subject, f"no run has a scheduler {scheduler!r}")
 
@@ -97,7 +98,7 @@ class Housekeeping:
             return
         if last.sequence > floor:
             before = floor + 1
-        elif keep_last or await self._in_flight(stream, subject.split(".")[1]):
+        elif keep_last or await self._in_flight(stream, subjects.run_of(subject)):
             before = last.sequence
         else:
             before = last.sequence + 1
@@ -122,7 +123,7 @@ class Housekeeping:
             return False
         if not await self._recorded(subjects.TASKS, tasks.sequence):
             return False
-        if not record.competing or await self._simulated_later(record):
+        if not record.competing or await self._has_unsimulated_decisions(record):
             return False
         newest = 0
         for scheduler in record.competing:
@@ -143,18 +144,18 @@ class Housekeeping:
             message=f"run {record.run} is complete: every task has its results{without}",
         )
         await self._bus.publish_event(event, message_id=f"event.run.{record.run}.completed")
-        await self._runs.move(record.run, RunState.COMPLETED)
+        await self._runs.change_state(record.run, RunState.COMPLETED)
         for scheduler in record.spec.schedulers:
             self._last_results.pop((record.run, scheduler), None)
         return True
 
-    async def _simulated_later(self, record: RunRecord) -> bool:
+    async def _has_unsimulated_decisions(self, record: RunRecord) -> bool:
         """Whether decisions of a scheduler that competes still wait for their results."""
         waiting = await self._subjects(subjects.DECISIONS, f"decisions.{record.run}.*")
-        return any(subject.split(".")[2] in record.competing for subject in waiting)
+        return any(subjects.scheduler_of(subject) in record.competing for subject in waiting)
 
     async def _results_of(self, run: str, scheduler: str, tasks: LastMessage) -> int | None:
-        """The sequence of the scheduler's results for the run's last tasks; None: not there yet."""
+        """The sequence of the scheduler's results for the run's last tasks; None: none yet."""
         after, sequence = self._last_results.get((run, scheduler), (0, 0))
         if after == tasks.sequence:
             return sequence
@@ -180,7 +181,7 @@ def _processed_up_to(
     consumers: dict[str, ConsumerInfo],
     has_room: bool,
 ) -> int:
-    """The sequence up to which nobody needs the messages of a subject any more.
+    """The sequence up to which no consumer needs the messages of a subject any more.
 
     Results are kept for the recorder, and for the trainer only while there is room: a restarted
     trainer reads those it missed from ClickHouse.
@@ -193,15 +194,15 @@ def _processed_up_to(
         required |= {name for name, info in consumers.items() if _trains_on(subject, info)}
     floors = [ack_floor(consumers[name]) if name in consumers else 0 for name in required]
     if stream == subjects.TASKS and record is not None and not record.spec.real:
-        floors += _decided_up_to(record, consumers, has_room)
+        floors += _decided_floors(record, consumers, has_room)
     return min(floors)
 
 
-def _decided_up_to(
+def _decided_floors(
     record: RunRecord, consumers: dict[str, ConsumerInfo], has_room: bool
 ) -> list[int]:
-    """For each scheduler. Tasks that a suspended one has not decided are kept for a retry, while
-    the run is active and there is room."""
+    """One floor for each scheduler. Tasks that a suspended one has not decided are kept for a
+    retry, while the run is active and there is room."""
     floors = []
     for name in record.spec.schedulers:
         suspension = record.suspended.get(name)

@@ -1,6 +1,6 @@
 """Reports schedulers of running runs that had no new results for a while though tasks wait.
 
-Nothing is lost by it, and nothing else says it: a worker, or the simulator, may be missing.
+No data is lost, but no other check reports it: a worker, or the simulator, may be missing.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from shared.bus.run_book import RunBook
 from shared.bus.task_stream import load_position
 from shared.errors import NotFound, Unavailable
 from shared.messages import subjects
-from shared.messages.events import Event
+from shared.messages.events import MESSAGE_CHARACTERS, Event
 from shared.messages.runs import RunRecord, RunState
 
 
 @dataclass(slots=True)
-class Progress:
+class ResultProgress:
     batches: int  # with results
     since: float  # by the monotonic clock
     reported: bool = False
@@ -29,7 +29,7 @@ class StuckRuns:
     def __init__(self, bus: Bus, runs: RunBook) -> None:
         self._bus = bus
         self._runs = runs
-        self._progress: dict[tuple[str, str], Progress] = {}  # by run and scheduler
+        self._progress: dict[tuple[str, str], ResultProgress] = {}  # by run and scheduler
 
     async def check(self) -> None:
         records = await self._runs.refresh()
@@ -60,7 +60,7 @@ class StuckRuns:
         if stuck:
             await self._publish(record.run, stuck)
 
-    async def _progress_of(self, run: str, scheduler: str, sent: int) -> Progress:
+    async def _progress_of(self, run: str, scheduler: str, sent: int) -> ResultProgress:
         """Renewed when there are new results, or no tasks wait for them."""
         subject = subjects.results(run, scheduler)
         last = await self._bus.last_message(subject, subjects.RESULTS, delete_unreadable=False)
@@ -68,7 +68,7 @@ class StuckRuns:
         before = self._progress.get((run, scheduler))
         if before is not None and before.batches == batches < sent:
             return before
-        renewed = self._progress[run, scheduler] = Progress(batches, time.monotonic())
+        renewed = self._progress[run, scheduler] = ResultProgress(batches, time.monotonic())
         return renewed
 
     async def _publish(self, run: str, schedulers: list[str]) -> None:
@@ -81,7 +81,7 @@ class StuckRuns:
             kind="stuck",
             service=self._bus.service,
             run=run,
-            message=message[:2000],
+            message=message[:MESSAGE_CHARACTERS],
             data={"schedulers": schedulers},
         )
         batches = [self._progress[run, scheduler].batches for scheduler in schedulers]

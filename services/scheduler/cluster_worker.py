@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,8 +24,8 @@ from services.scheduler.loaded_policies import LoadedPolicies
 from services.scheduler.model_cache import ModelCache
 from services.scheduler.policy import ClusterPolicy, check, check_placed, visible_spec
 from services.scheduler.worker import Worker, with_decisions
+from shared.bus.consumer_progress import ack_floor, task_durable
 from shared.bus.service import Service
-from shared.bus.suspension import ack_floor, task_durable
 from shared.domain.cluster.cluster_view import ClusterView
 from shared.domain.cluster.observation import Observation
 from shared.domain.cluster.virtual_cluster import Cluster
@@ -37,6 +36,7 @@ from shared.errors import Conflict, Unavailable, Unreadable
 from shared.messages import batches, subjects
 from shared.messages.batches import Batch
 from shared.messages.envelope import Envelope
+from shared.runtime.bounded_dict import BoundedDict
 from shared.runtime.logs import logger
 
 # A batch that nobody has placed for this long is taken over; longer if batches take longer.
@@ -65,10 +65,10 @@ class ClusterCopy:
 
     @classmethod
     def from_state(cls, next_batch: int, state: dict[str, Any]) -> ClusterCopy:
-        """From what the simulator or another worker sent."""
+        """Read the state that the simulator or another worker sent."""
         try:
             cluster, saved = Cluster.from_json(state["cluster"]), state.get("observation")
-            # Results of a version whose workers did not look at the cluster have none.
+            # Missing in results of versions whose workers did not look at the cluster.
             observation = (
                 Observation(cluster.copy()) if saved is None else Observation.from_json(saved)
             )
@@ -88,7 +88,7 @@ def place(
     prepared: Any,
     model_version: int = 0,
 ) -> tuple[Batch, ClusterCopy]:
-    """The decisions of a batch, and the cluster after it; `copy` is not changed."""
+    """Decide a batch. Returns its decisions and the cluster after it; `copy` is not changed."""
     tasks = batches.tasks_of(batch.rows)
     cluster, observation = copy.cluster.copy(), copy.observation.copy()
     view = ClusterView(
@@ -111,8 +111,8 @@ class ClusterWorker(Worker):
     ) -> None:
         super().__init__(service, policies)
         self._models = models
-        self._copies: OrderedDict[str, ClusterCopy] = OrderedDict()
-        self._news = asyncio.Event()
+        self._copies: BoundedDict[str, ClusterCopy] = BoundedDict(CACHED_RUNS)
+        self._copy_updated = asyncio.Event()
         self._prepare_seconds = 0.0
 
     def _policy_of(self, run: str) -> ClusterPolicy:
@@ -123,7 +123,7 @@ class ClusterWorker(Worker):
     async def decide_batch(self, batch: Batch, spec: RunSpec) -> None:
         prepared, version = await self._prepare(batch, spec)
         if isinstance(prepared, Decisions):
-            await self._publish_prepared(batch, spec, replace(prepared, model_version=version))
+            await self._publish_decisions(batch, spec, replace(prepared, model_version=version))
             return
         copy = await self._await_turn(batch, spec)
         if copy is not None:
@@ -137,16 +137,16 @@ class ClusterWorker(Worker):
         started = time.perf_counter()
         if isinstance(prepared, Decisions):
             prepared = replace(prepared, model_version=version)
-            decided = await self._checked(batch, spec, prepared)
+            decided = await self._check_or_report(batch, spec, prepared)
         else:
             copy = ClusterCopy.from_state(batch.envelope.batch, batch.envelope.state or {})
-            decided, _ = await self._placed(batch, copy, spec, prepared, version)
+            decided, _ = await self._place_or_report(batch, copy, spec, prepared, version)
         self.count(decided, time.perf_counter() - started + self._prepare_seconds)
         return decided
 
     async def on_placed(self, subject: str, body: bytes) -> None:
         """Another worker has placed a batch: take its copy of the cluster."""
-        run = subject.split(".")[1]
+        run = subjects.run_of(subject)
         known = self._copies.get(run)
         try:
             state = json.loads(body)
@@ -187,15 +187,15 @@ class ClusterWorker(Worker):
         version = deciding_version(batch.rows.column("task_id")[0].as_py(), spec)
         return await self._models.exact_version(run, version)
 
-    async def _publish_prepared(self, batch: Batch, spec: RunSpec, decisions: Decisions) -> None:
-        """Of a policy that does not look at the cluster in this run: batches have no order."""
+    async def _publish_decisions(self, batch: Batch, spec: RunSpec, decisions: Decisions) -> None:
+        """For a policy that does not look at the cluster in this run: batches have no order."""
         started = time.perf_counter()
-        decided = await self._checked(batch, spec, decisions)
+        decided = await self._check_or_report(batch, spec, decisions)
         seconds = time.perf_counter() - started + self._prepare_seconds
         await self._service.bus.publish_batch(decided)
         self.count(decided, seconds)
 
-    async def _checked(self, batch: Batch, spec: RunSpec, decisions: Decisions) -> Batch:
+    async def _check_or_report(self, batch: Batch, spec: RunSpec, decisions: Decisions) -> Batch:
         tasks = batches.tasks_of(batch.rows)
         try:
             checked = check(decisions, tasks, spec, self._name)
@@ -210,7 +210,7 @@ class ClusterWorker(Worker):
         timeout = max(TAKEOVER_SECONDS, TAKEOVER_FACTOR * self._prepare_seconds)
         position, since = -1, time.monotonic()
         while True:
-            self._news.clear()
+            self._copy_updated.clear()
             copy = self._copies.get(run) or await self._load_checkpoint(run, spec)
             if copy.next_batch >= number:
                 return copy if copy.next_batch == number else None
@@ -220,7 +220,7 @@ class ClusterWorker(Worker):
                 await self._take_over(run, copy, spec)
                 continue
             try:
-                await asyncio.wait_for(self._news.wait(), CHECK_SECONDS)
+                await asyncio.wait_for(self._copy_updated.wait(), CHECK_SECONDS)
             except TimeoutError:
                 await self._load_checkpoint(run, spec)
 
@@ -238,7 +238,7 @@ class ClusterWorker(Worker):
         self, batch: Batch, copy: ClusterCopy, spec: RunSpec, prepared: Any, version: int
     ) -> None:
         run, started = batch.envelope.run, time.perf_counter()
-        decided, after = await self._placed(batch, copy, spec, prepared, version)
+        decided, after = await self._place_or_report(batch, copy, spec, prepared, version)
         seconds = time.perf_counter() - started + self._prepare_seconds
         try:
             await self._service.bus.publish_batch(decided, once=True)
@@ -252,7 +252,7 @@ class ClusterWorker(Worker):
         subject = subjects.placed(run, self._name)
         await self._service.bus.broadcast(subject, json.dumps(state).encode())
 
-    async def _placed(
+    async def _place_or_report(
         self, batch: Batch, copy: ClusterCopy, spec: RunSpec, prepared: Any, version: int
     ) -> tuple[Batch, ClusterCopy]:
         try:
@@ -264,10 +264,7 @@ class ClusterWorker(Worker):
 
     def _remember(self, run: str, copy: ClusterCopy) -> None:
         self._copies[run] = copy
-        self._copies.move_to_end(run)
-        if len(self._copies) > CACHED_RUNS:
-            self._copies.popitem(last=False)
-        self._news.set()
+        self._copy_updated.set()
 
     async def _load_checkpoint(self, run: str, spec: RunSpec) -> ClusterCopy:
         """The newer one of our copy and the checkpoint in the last results."""

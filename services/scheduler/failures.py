@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections import OrderedDict
+
+from shared.runtime.bounded_dict import BoundedDict
 
 # A batch that cannot be decided is tried this often, `retry_delay` apart, before the scheduler is
 # suspended in the run. Every worker counts for itself.
@@ -16,14 +17,12 @@ KEPT_BATCHES = 1024
 
 class Failures:
     def __init__(self) -> None:
-        self._tries: OrderedDict[tuple[str, int], int] = OrderedDict()
+        self._tries: BoundedDict[tuple[str, int], int] = BoundedDict(KEPT_BATCHES)
         self._reported_at: dict[str, float] = {}
 
     def add(self, run: str, batch: int) -> int:
         """How often this batch has failed."""
-        tries = self._tries[run, batch] = self._tries.pop((run, batch), 0) + 1
-        if len(self._tries) > KEPT_BATCHES:
-            self._tries.popitem(last=False)
+        tries = self._tries[run, batch] = self._tries.get((run, batch), 0) + 1
         return tries
 
     def is_news(self, run: str) -> bool:

@@ -1,4 +1,4 @@
-"""Not built in; deploy it with `hybrid up --add services.scheduler.frozen_forest:FrozenForest`."""
+"""Not built in: `hybrid up --add services.scheduler.frozen_forest:FrozenForest` deploys it."""
 
 from services.scheduler.policies.hybrid_ml import HybridMl
 

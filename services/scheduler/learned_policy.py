@@ -11,7 +11,8 @@ from shared.domain.tasks import Tasks
 
 
 class LearnedClusterPolicy(ClusterPolicy):
-    """Computes what it needs of the model in `prepare_with`; `prepare` is for before the first.
+    """Computes what it needs of the model in `prepare_with`; `prepare` is used until the first
+    model arrives.
 
     One that looks at the tasks alone returns complete `Decisions` from both.
     """

@@ -6,14 +6,13 @@ started keeps the code that it has: its decisions must not change under it.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
 from services.scheduler import policy as policies
 from services.scheduler.learned_policy import LearnedClusterPolicy
 from services.scheduler.policy import AnyPolicy, Policy, PolicyError
+from shared.runtime.bounded_dict import BoundedDict
 from shared.runtime.plugins import fingerprint
 
-# With more runs, the one that was decided longest ago is forgotten.
+# With more runs, the policy of the one that was decided longest ago is dropped.
 KEPT_RUNS = 1024
 
 
@@ -23,28 +22,27 @@ class LoadedPolicies:
         self._reference = reference
         self._fingerprint = fingerprint(reference)
         self.newest = policies.load(reference)
-        self._of_runs: OrderedDict[str, AnyPolicy] = OrderedDict()
+        self._by_run: BoundedDict[str, AnyPolicy] = BoundedDict(KEPT_RUNS)
 
     @property
     def name(self) -> str:
         return self.newest.name
 
     def of(self, run: str) -> AnyPolicy:
-        """The policy of a run; of a new one, as its file is now. Raise a PolicyError if that
+        """The policy of a run; a new run gets it as its file is now. Raise a PolicyError if that
         cannot be loaded."""
-        if run not in self._of_runs:
+        policy = self._by_run.get(run)
+        if policy is None:
             if (now := fingerprint(self._reference)) != self._fingerprint:
                 self._load(now)
-            self._of_runs[run] = self.newest
-        self._of_runs.move_to_end(run)
-        if len(self._of_runs) > KEPT_RUNS:
-            self._of_runs.popitem(last=False)
-        return self._of_runs[run]
+            policy = self.newest
+        self._by_run[run] = policy
+        return policy
 
     def load_again(self, run: str) -> None:
         """Let the run continue with the file as it is now: its author may have fixed it."""
         self._load(fingerprint(self._reference))
-        self._of_runs[run] = self.newest
+        self._by_run[run] = self.newest
 
     def _load(self, now: bytes) -> None:
         policy = policies.load(self._reference)

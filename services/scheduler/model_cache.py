@@ -1,7 +1,7 @@
 """The models of each run that a worker decides with, in its memory.
 
-By wall clock that is the newest usable model. A model is replaced between batches, never within
-one. A model that does not match its manifest is refused: the one in service stays, and an event is
+Outside lockstep, the newest usable model. A model is replaced between batches, never within one. A
+model that does not match its manifest is refused: the one in service stays, and an event is
 published. Without a model the policy decides without one, and the decision has model version 0.
 
 In lockstep a batch is decided by one version, which the worker waits for.
@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,9 +21,10 @@ from services.scheduler.loaded_policies import LoadedPolicies
 from shared.bus import model_registry
 from shared.bus.client import Bus
 from shared.errors import ModelRefused, NotFound, Unavailable
-from shared.messages import models
-from shared.messages.events import Event
+from shared.messages import models, subjects
+from shared.messages.events import MESSAGE_CHARACTERS, Event
 from shared.messages.models import NO_MODEL, Model
+from shared.runtime.bounded_dict import BoundedDict
 
 # Workers subscribe to new models; polling finds those published while the connection was down.
 POLL_SECONDS = 5.0
@@ -39,15 +39,15 @@ CACHED_VERSIONS = 4
 
 @dataclass(slots=True)
 class _Entry:
-    models: OrderedDict[int, Any] = field(default_factory=OrderedDict)  # by version
+    models: BoundedDict[int, Any] = field(  # by version
+        default_factory=lambda: BoundedDict(CACHED_VERSIONS)
+    )
     version: int = 0  # the newest; 0: no model yet
     polled_at: float = -math.inf
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     def add(self, version: int, model: Any) -> None:
         self.models[version], self.version = model, max(self.version, version)
-        while len(self.models) > CACHED_VERSIONS:
-            self.models.popitem(last=False)
         self.arrived.set()
 
 
@@ -55,7 +55,7 @@ class ModelCache:
     def __init__(self, policies: LoadedPolicies, bus: Bus) -> None:
         self._policies = policies
         self._bus = bus
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._entries: BoundedDict[str, _Entry] = BoundedDict(CACHED_RUNS)
 
     def _policy(self, run: str) -> LearnedClusterPolicy:
         policy = self._policies.of(run)
@@ -63,7 +63,7 @@ class ModelCache:
         return policy
 
     async def model(self, run: str) -> tuple[Any, int]:
-        """The newest usable model and its version; None and 0 before the first."""
+        """The newest usable model and its version; None and 0 until the first one arrives."""
         entry = self._entry(run)
         if not (self._policy(run).frozen and entry.version):
             await self._refresh(run, entry)
@@ -90,11 +90,11 @@ class ModelCache:
         return model, 0 if model is None else version
 
     async def _read_version(self, run: str, version: int) -> None:
-        read = model_registry.first if version == 1 else model_registry.newest
+        read = model_registry.read_first if version == 1 else model_registry.read_newest
         with suppress(ModelRefused, NotFound):
             model = await read(self._bus, run, self._policy(run).learner)
             if model is not None and model.manifest.version > version:
-                model = await model_registry.version(
+                model = await model_registry.read_version(
                     self._bus, run, self._policy(run).learner, version
                 )
             if model is not None and model.manifest.version == version:
@@ -109,7 +109,7 @@ class ModelCache:
 
     async def on_model(self, subject: str, headers: dict[str, Any], body: bytes) -> None:
         """Handle a model that has just been published."""
-        run = subject.split(".")[1]
+        run = subjects.run_of(subject)
         if run not in self._entries:
             return  # its first batch will load the model
         try:
@@ -119,28 +119,29 @@ class ModelCache:
             await self._refuse(run, str(error), error.digest)
 
     def _entry(self, run: str) -> _Entry:
-        entry = self._entries.setdefault(run, _Entry())
-        self._entries.move_to_end(run)
-        if len(self._entries) > CACHED_RUNS:
-            self._entries.popitem(last=False)
+        entry = self._entries[run] = self._entries.get(run) or _Entry()
         return entry
 
     async def _refresh(self, run: str, entry: _Entry) -> None:
         poll_due = time.monotonic() - entry.polled_at > POLL_SECONDS
+        if entry.version and not poll_due:
+            return
         if poll_due:
             entry.polled_at = time.monotonic()
-        if poll_due or not entry.version:
-            await self._poll(run)
+        await self._poll(run)
         if poll_due and not entry.version and not self._policy(run).frozen:
-            # The newest model was refused: take the newest one before it that is usable.
-            stored = await model_registry.stored(self._bus, run, self._policy(run).learner)
-            for model in reversed(stored):
-                await self._load(model)
-                if entry.version:
-                    break
+            await self._load_older(run, entry)
+
+    async def _load_older(self, run: str, entry: _Entry) -> None:
+        """The newest model was refused: load the newest usable one before it."""
+        stored = await model_registry.read_stored(self._bus, run, self._policy(run).learner)
+        for model in reversed(stored):
+            await self._load(model)
+            if entry.version:
+                break
 
     async def _poll(self, run: str) -> None:
-        read = model_registry.first if self._policy(run).frozen else model_registry.newest
+        read = model_registry.read_first if self._policy(run).frozen else model_registry.read_newest
         try:
             if model := await read(self._bus, run, self._policy(run).learner):
                 await self._load(model)
@@ -162,8 +163,8 @@ class ModelCache:
 
     async def _refuse(self, run: str, reason: str, model_id: str) -> None:
         name = self._policy(run).learner
-        note = f"a model of {name} was refused, the old one stays: {reason}"
+        note = f"a model of {name} was refused, the old one stays: {reason}"[:MESSAGE_CHARACTERS]
         await self._bus.publish_event(
-            Event(kind="model_refused", service="scheduler", run=run, message=note[:2000]),
+            Event(kind="model_refused", service="scheduler", run=run, message=note),
             message_id=f"event.model.refused.{run}.{name}.{model_id}",
         )

@@ -44,7 +44,7 @@ class Policy(ABC):
     """
 
     name: ClassVar[str]
-    # Only references set this: others get a spec without noise, from which expected times follow.
+    # Set by reference policies only. Others see the spec without noise.
     knows_real_times: ClassVar[bool] = False
 
     @abstractmethod
@@ -62,7 +62,7 @@ class ClusterPolicy(ABC):
     """
 
     name: ClassVar[str]
-    knows_real_times: ClassVar[bool] = False  # as above
+    knows_real_times: ClassVar[bool] = False  # see `Policy.knows_real_times`
 
     def prepare(self, tasks: Tasks, spec: RunSpec) -> Any:
         """What can be computed without the cluster; `decide` finds it as `cluster.prepared`.

@@ -1,8 +1,9 @@
 """Pulls tasks while there is something to decide.
 
 The common consumer delivers the tasks of all runs. While runs are active and this scheduler takes
-part in none of them, its workers do not pull: reading and skipping every batch would cost more than
-a rule's decisions. Tasks that are published in that time are skipped later, if they still exist.
+part in none of them, its workers do not pull: reading and skipping every batch costs more CPU than
+a rule needs to decide. Tasks that are published in that time are skipped later, if they still
+exist.
 
 A run in which the scheduler was suspended and takes part again has a consumer of its own. The
 workers pull from both.
@@ -41,7 +42,7 @@ class TaskSubscription:
         self._subscribe_to_run = subscribe_to_run
         self._on_retry = on_retry
         self._subscriber: Subscriber | None = subscribe(True)
-        self._of_runs: dict[str, Subscriber] = {}
+        self._run_subscribers: dict[str, Subscriber] = {}
         self._retried_at: dict[str, float] = {}  # by run
 
     async def follow_runs(self) -> None:
@@ -77,8 +78,8 @@ class TaskSubscription:
             for record in records
             if record.active and name in record.resumed and name in record.competing
         }
-        for run in self._of_runs.keys() - resumed.keys():
-            await self._of_runs.pop(run).stop()
+        for run in self._run_subscribers.keys() - resumed.keys():
+            await self._run_subscribers.pop(run).stop()
         for run, record in resumed.items():
             retry = record.resumed[name]
             if self._retried_at.get(run) != retry.at:
@@ -86,10 +87,10 @@ class TaskSubscription:
                 if not await self._on_retry(run, retry):
                     del self._retried_at[run]  # if it could not be suspended, this is repeated
                     continue
-            if run not in self._of_runs:
+            if run not in self._run_subscribers:
                 subscriber = await self._subscribe_to_run(run, retry.sequence)
                 await subscriber.start()
-                self._of_runs[run] = subscriber
+                self._run_subscribers[run] = subscriber
 
     async def close(self) -> None:
         """Handlers in progress finish first."""

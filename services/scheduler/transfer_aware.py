@@ -1,4 +1,7 @@
-"""Not built in: `hybrid up --add services.scheduler.transfer_aware:TransferAware` deploys it."""
+"""The rule of the README's tutorial as a baseline of experiments, with the same bits on every CPU.
+
+Not built in: `hybrid up --add services.scheduler.transfer_aware:TransferAware` deploys it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from shared.domain.tasks import Decisions, Tasks
 class TransferAware(Policy):
     """A GPU for tasks whose computing is worth the transfer of their data, the CPU for the rest.
 
-    Two lines that know no model: what a forest that imitates the Oracle has to beat.
+    Two lines without a model: what a forest that imitates the Oracle has to beat.
     """
 
     name = "transfer_aware"

@@ -1,4 +1,4 @@
-"""The cluster of a fork's scheduler before the first task of its own.
+"""The cluster of a fork's scheduler before the fork's own first task.
 
 No scheduler decides again: the parent's decisions are in ClickHouse, and the virtual cluster
 follows from them and from the parent's spec. For a fork of a fork, the runs that it descends from
@@ -49,6 +49,7 @@ BATCH_STARTS = """
     WHERE run = {run:String} AND task_id >= {first:Int64} AND task_id < {end:Int64}
     GROUP BY batch ORDER BY first
 """
+LAST_BATCH_START = f"{BATCH_STARTS} DESC LIMIT 1"
 COPIED = """
     SELECT uniqExact(task_id) AS tasks FROM scheduler_results
     WHERE run = {run:String} AND scheduler = {scheduler:String} AND task_id < {end:Int64}
@@ -56,8 +57,8 @@ COPIED = """
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """The tasks from `first` to before `end`, which this run decided itself."""
+class TaskRange:
+    """The tasks from `first` to before `end`, which the run decided itself."""
 
     record: RunRecord
     scheduler: str
@@ -65,13 +66,13 @@ class Stretch:
     end: int
 
 
-async def stretches(runs: RunBook, record: RunRecord, scheduler: str) -> list[Stretch]:
-    """The stretches of other runs that the scheduler of a fork continues, oldest first."""
-    newest_first: list[Stretch] = []
+async def inherited_ranges(runs: RunBook, record: RunRecord, scheduler: str) -> list[TaskRange]:
+    """The tasks of other runs that the scheduler of a fork continues, oldest first."""
+    newest_first: list[TaskRange] = []
     while (fork := record.fork) is not None and (parent := await parent_of(runs, record)):
         scheduler = fork.takes_over.get(scheduler, scheduler)
         first = parent.fork.at if parent.fork else 0
-        newest_first.append(Stretch(parent, scheduler, first, fork.at))
+        newest_first.append(TaskRange(parent, scheduler, first, fork.at))
         record = parent
     return newest_first[::-1]
 
@@ -84,13 +85,14 @@ def is_copied(store: Store, run: str, scheduler: str, fork: Fork) -> bool:
 
 
 def first_message(
-    store: Store, record: RunRecord, fork: Fork, scheduler: str, before: list[Stretch]
+    store: Store, record: RunRecord, fork: Fork, scheduler: str, inherited: list[TaskRange]
 ) -> Batch:
-    """A message with the last results before the fork's own, and the state after them."""
-    simulation = replay(store, before)
-    last = Stretch(record, scheduler, _last_batch_start(store, before[-1]), fork.at)
-    rows = _read(store, last, "results")
-    simulation = with_devices_of(record.spec, simulation, next_batch=fork.next_batch)
+    """The last results before the fork's own, with the simulation state after them."""
+    simulation = replay(store, inherited)
+    (last_batch_start,) = _batch_starts(store, inherited[-1], LAST_BATCH_START)
+    last = TaskRange(record, scheduler, last_batch_start, fork.at)
+    rows = _read_results(store, last)
+    simulation = map_to_devices(record.spec, simulation, next_batch=fork.next_batch)
     envelope = Envelope(
         "results",
         record.run,
@@ -103,29 +105,29 @@ def first_message(
     return Batch(envelope, rows)
 
 
-def replay(store: Store, before: list[Stretch]) -> Simulation:
-    """The simulation after these tasks."""
-    simulation = Simulation.new(before[0].record.spec)
-    for stretch in before:
-        simulation = with_devices_of(stretch.record.spec, simulation)
-        for first, end in _chunks(store, stretch):
-            chunk = Stretch(stretch.record, stretch.scheduler, first, end)
-            stored = _read(store, chunk, "results")
+def replay(store: Store, inherited: list[TaskRange]) -> Simulation:
+    """Simulate these tasks again; returns the state after them."""
+    simulation = Simulation.new(inherited[0].record.spec)
+    for task_range in inherited:
+        simulation = map_to_devices(task_range.record.spec, simulation)
+        for first, end in _chunks(store, task_range):
+            chunk = TaskRange(task_range.record, task_range.scheduler, first, end)
+            stored = _read_results(store, chunk)
             decisions = stored.select(SCHEMAS["decisions"].names)
             rows, simulation = simulation.advance(decisions)
             if not np.array_equal(column(rows, "finish"), column(stored, "finish")):
                 raise Unreadable(
-                    f"the results of {stretch.scheduler} in run {stretch.record.run} for the tasks "
+                    f"the results of {chunk.scheduler} in run {chunk.record.run} for the tasks "
                     f"{first} to {end - 1} cannot be reproduced from its decisions: they were made "
                     "by another version of the program"
                 )
     return simulation
 
 
-def with_devices_of(
+def map_to_devices(
     spec: RunSpec, simulation: Simulation, next_batch: int | None = None
 ) -> Simulation:
-    """The same moment on the devices of another spec."""
+    """Map the simulation state to the devices of `spec`."""
     cluster, observation = simulation.cluster, simulation.observation
     standing, platform = simulation.standing, spec.platform
     if not same_devices(simulation.spec.platform, platform):
@@ -139,41 +141,37 @@ def with_devices_of(
     return Simulation(spec, cluster, standing, simulation.sketch, number, observation)
 
 
-def _chunks(store: Store, stretch: Stretch) -> Iterator[tuple[int, int]]:
+def _chunks(store: Store, task_range: TaskRange) -> Iterator[tuple[int, int]]:
     """Tasks of whole batches, since a scheduler may serve those of a batch in another order."""
-    starts = _batch_starts(store, stretch)
-    ends = [*starts[1:], stretch.end]
-    begin = stretch.first
+    starts = _batch_starts(store, task_range)
+    ends = [*starts[1:], task_range.end]
+    begin = task_range.first
     for end, next_end in zip(ends, [*ends[1:], None], strict=True):
         if next_end is None or next_end - begin > CHUNK_TASKS:
             yield begin, end
             begin = end
 
 
-def _batch_starts(store: Store, stretch: Stretch) -> list[int]:
-    values = {"run": stretch.record.run, "first": stretch.first, "end": stretch.end}
-    return [int(row["first"]) for row in store.query(BATCH_STARTS, values)]
+def _batch_starts(store: Store, task_range: TaskRange, query: str = BATCH_STARTS) -> list[int]:
+    values = {"run": task_range.record.run, "first": task_range.first, "end": task_range.end}
+    return [int(row["first"]) for row in store.query(query, values)]
 
 
-def _last_batch_start(store: Store, stretch: Stretch) -> int:
-    return _batch_starts(store, stretch)[-1]
-
-
-def _read(store: Store, rows: Stretch, kind: str) -> pa.RecordBatch:
+def _read_results(store: Store, task_range: TaskRange) -> pa.RecordBatch:
     """The stored rows in the form of a message; raises Unreadable unless all are stored."""
     values = {
-        "run": rows.record.run,
-        "scheduler": rows.scheduler,
-        "first": rows.first,
-        "end": rows.end,
+        "run": task_range.record.run,
+        "scheduler": task_range.scheduler,
+        "first": task_range.first,
+        "end": task_range.end,
     }
     table = store.table(ROWS, values)
-    if table.num_rows != rows.end - rows.first:
+    if table.num_rows != task_range.end - task_range.first:
         raise Unreadable(
-            f"only {table.num_rows} results of {rows.scheduler} in run {rows.record.run} are "
-            f"stored for the tasks {rows.first} to {rows.end - 1}"
+            f"only {table.num_rows} results of {values['scheduler']} in run {values['run']} are "
+            f"stored for the tasks {values['first']} to {task_range.end - 1}"
         )
     table = table.combine_chunks()
-    schema = SCHEMAS[kind]
+    schema = SCHEMAS["results"]
     arrays = [table.column(each.name).chunk(0).cast(each.type) for each in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -15,7 +15,7 @@ from shared.bus.run_changes import RunChanges
 from shared.bus.service import Service
 from shared.errors import ArenaError, Conflict
 from shared.messages import subjects
-from shared.messages.events import Event
+from shared.messages.events import MESSAGE_CHARACTERS, Event
 from shared.messages.runs import RunRecord
 from shared.messages.standing import standing_of
 from shared.runtime.logs import logger
@@ -69,19 +69,19 @@ class ForkStarts:
         )
         if not copied:
             return False
-        before = await fork_checkpoints.stretches(self._service.runs, record, scheduler)
+        inherited = await fork_checkpoints.inherited_ranges(self._service.runs, record, scheduler)
         message = await asyncio.to_thread(
-            fork_checkpoints.first_message, store, record, fork, scheduler, before
+            fork_checkpoints.first_message, store, record, fork, scheduler, inherited
         )
         with suppress(Conflict):  # another simulator was faster
             await bus.publish_batch(message, after=0)
         return True
 
     async def _report(self, record: RunRecord, scheduler: str, error: ArenaError) -> None:
-        note = f"run {record.run} cannot start with {scheduler} yet: {error}"
+        note = f"run {record.run} cannot start with {scheduler} yet: {error}"[:MESSAGE_CHARACTERS]
         kind = type(error).__name__
         await self._service.bus.publish_event(
-            Event(kind="fork", service="simulator", run=record.run, message=note[:2000]),
+            Event(kind="fork", service="simulator", run=record.run, message=note),
             message_id=f"event.fork.{record.run}.{scheduler}.{kind}",
         )
 

@@ -50,7 +50,7 @@ class TransitionsOfRun:
         self.sees_queues = spec.learning.agent.observes == "cluster"
 
     def average_reward(self, tasks: Tasks) -> float:
-        """Without its sign: of every action of the tasks, without waiting."""
+        """The average reward of every action of the tasks, without waiting and without its sign."""
         of_actions = [reward(*each, self.spec) for each in self._time_and_energy(tasks)]
         return float(np.abs(np.concatenate(of_actions)).mean()) or 1.0
 
@@ -91,7 +91,8 @@ class TransitionsOfRun:
         )
 
     def of_results(self, results: Results, scale: float) -> Transitions:
-        """Decisions of the fallback rule (a share between 0 and 1) are not actions of the agent."""
+        """The transitions of results. Decisions of the fallback rule (a share between 0 and 1) are
+        left out, since they are not actions of the agent."""
         time, state = results.time, agent_state(results.tasks)
         if self.sees_queues:
             devices = len(self.spec.platform)
@@ -110,7 +111,7 @@ class TransitionsOfRun:
         return transitions.rows((share == 0.0) | (share == 1.0))
 
     def _time_and_energy(self, tasks: Tasks) -> list[tuple[Floats, Floats]]:
-        """Expected ones, of each action."""
+        """The expected time and energy of each action."""
         times, of_type = seconds(tasks, self.spec), dict[int, tuple[Floats, Floats]]()
         of_actions = []
         for action in range(len(self.actions)):
@@ -125,14 +126,14 @@ class TransitionsOfRun:
 
 
 def reward(time: Floats, energy: Floats, spec: RunSpec) -> Floats:
-    """Energy is brought to the scale of time."""
+    """The reward, with energy in seconds at full power."""
     weight, platform = spec.learning.energy_weight, spec.platform
     power = max(reference(platform.watts, platform), 1e-9)
     return -((1 - weight) * time + weight * energy / power)
 
 
 def following(state: Matrix) -> Matrix:
-    """The states after these, of tasks that follow each other; the last one's is its own."""
+    """The state after each of these, whose tasks follow each other; after the last one, its own."""
     return np.concatenate([state[1:], state[-1:]])
 
 

@@ -23,7 +23,8 @@ class Challenge:
 def challenge(
     learner: Learner, champion: bytes | None, results: Results, new: int, version: int
 ) -> Challenge | None:
-    """None: the learner has made no model. Without `judge_on` every model is accepted."""
+    """Have the learner make a model and judge it; None: it has made none. Without `judge_on` every
+    model is accepted."""
     known, unseen = results.all_but_last(learner.judge_on), results.last(learner.judge_on)
     update = learner.learn(champion, known, new, version)
     if update is None:

@@ -57,8 +57,8 @@ async def begin(
 async def _newest_usable(publisher: ModelPublisher, fork: Fork) -> Model | None:
     """The parent's newest model that is stored and is not too new; None: there is none."""
     bus, name = publisher.bus, publisher.name
-    models = await model_registry.stored(bus, fork.run, name)
-    if (first := await model_registry.first(bus, fork.run, name)) is not None:
+    models = await model_registry.read_stored(bus, fork.run, name)
+    if (first := await model_registry.read_first(bus, fork.run, name)) is not None:
         models.insert(0, first)
     usable = [model for model in models if _is_old_enough(model, fork)]
     return max(usable, key=lambda model: model.manifest.version, default=None)
@@ -74,7 +74,7 @@ async def _publish_inherited(
     publisher: ModelPublisher, store: Store, fork: Fork, model: Model, version: int
 ) -> None:
     bus, name, run = publisher.bus, publisher.name, publisher.run
-    if version > 1 and (first := await model_registry.first(bus, fork.run, name)) is not None:
+    if version > 1 and (first := await model_registry.read_first(bus, fork.run, name)) is not None:
         manifest = first.manifest.model_copy(update={"run": run})
         await model_registry.keep_first(bus, manifest, first.body)
     values = {"run": run, "parent": fork.run, "name": name, "version": version}

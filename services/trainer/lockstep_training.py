@@ -91,7 +91,7 @@ class LockstepTraining(TrainingLoop):
         end = learned_before(version, spec)
         teacher_takes_part = self._teacher in spec.schedulers
         if teacher_takes_part and not self._collect(end):
-            # Of a suspended teacher, all results there are have been taken: there are no more.
+            # Once all stored results of a suspended teacher are taken, there are no more.
             if not self._all_stored:
                 return False
             teacher_takes_part = False
@@ -146,7 +146,7 @@ class LockstepTraining(TrainingLoop):
         self._arrived.clear()
 
     def _collect(self, end: int) -> bool:
-        """Move results that have arrived into the window; whether all before `end` are there."""
+        """Move arrived results into the window. Returns whether all before `end` are there."""
         window = self._window
         while early := [first for first in self._early if first <= window.next_task]:
             window.add(stored_results.results_of(self._early.pop(min(early))))

@@ -59,7 +59,7 @@ class ModelPublisher:
         """Find the newest model that `open_model` accepts; workers refuse the others too."""
         last = await model_registry.last_sequence(self.bus, self.run, self.name)
         version, body = 0, None
-        stored = await model_registry.stored(self.bus, self.run, self.name)
+        stored = await model_registry.read_stored(self.bus, self.run, self.name)
         self.newest = stored[-1].manifest if stored else None
         for model in reversed(stored):
             version = max(version, model.manifest.version)
@@ -101,7 +101,7 @@ class ModelPublisher:
 
     async def roll_back(self, version: int) -> Model:
         """Publish an older version again, as a new version: versions only rise."""
-        old = await model_registry.version(self.bus, self.run, self.name, version)
+        old = await model_registry.read_version(self.bus, self.run, self.name, version)
         manifest = old.manifest.model_copy(
             update={
                 "version": self.in_service.version + 1,

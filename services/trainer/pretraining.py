@@ -11,7 +11,7 @@ PRETRAIN_SEED = 0x5EED
 
 
 def pretraining_tasks(spec: RunSpec) -> Tasks:
-    """Of the run's workload, without its drift: a learner cannot know the changes to come."""
+    """Tasks of the run's workload without its drift: a learner cannot know the changes to come."""
     workload = spec.workload.model_copy(update={"drift": ()})
     seed = (spec.seed + PRETRAIN_SEED) % 2**63
     other = spec.model_copy(update={"seed": seed, "workload": workload})

@@ -54,7 +54,8 @@ class TrainingLoop(ABC):
 
     @abstractmethod
     def take_results_of(self, failed: TrainingLoop) -> None:
-        """Of a loop that this one replaces: they are acknowledged, so not redelivered."""
+        """Take over from the loop that this one replaces: its results are acknowledged, so they are
+        not redelivered."""
 
     def set_objective(self, spec: RunSpec) -> None:
         """Learn for another objective from the next model on, if it has changed."""
@@ -132,7 +133,7 @@ class TrainingLoop(ABC):
 
     @abstractmethod
     async def _pause(self, seconds: float) -> None:
-        """Between two rounds, the last of which took these seconds; 0: there was nothing to do."""
+        """Pause after a round that took these seconds; 0: there was nothing to do."""
 
     async def roll_back(self, version: int) -> Manifest:
         await self._prepared.wait()

@@ -14,7 +14,7 @@ import time
 from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 
-from shared.bus.suspension import task_durable
+from shared.bus.consumer_progress import task_durable
 from shared.errors import Unreadable
 from shared.messages import batches, subjects
 from shared.messages.runs import RunRecord
@@ -47,9 +47,9 @@ class BackPressure:
         if record.spec.real:
             return await self._count_free_of_executor(record)
         undecided = await self._lags(subjects.TASKS)
-        unpriced = await self._lags(subjects.DECISIONS)
+        unsimulated = await self._lags(subjects.DECISIONS)
         lags = [
-            undecided[reader] + unpriced.get(subjects.simulator_durable(name), 0)
+            undecided[reader] + unsimulated.get(subjects.simulator_durable(name), 0)
             for name in record.competing
             if (reader := task_durable(record, name)) in undecided
         ]

@@ -79,7 +79,7 @@ class Replays:
                 return await self._send(letter, after=letter.origin)
             except Conflict:
                 raise NotAllowed("the run has a newer record, which would be overwritten") from None
-        run = letter.subject.split(".")[1]
+        run = subjects.run_of(letter.subject)
         state = await self._run_state(run)
         if letter.stream in (subjects.TASKS, subjects.DECISIONS) and state == RunState.STOPPED:
             raise NotAllowed(f"run {run} is stopped")

@@ -18,27 +18,27 @@ from shared.messages.models import MANIFEST, SIGNATURE, Manifest, Model, read_mo
 from shared.messages.runs import RunRecord
 
 
-async def newest(bus: Bus, run: str, name: str) -> Model | None:
+async def read_newest(bus: Bus, run: str, name: str) -> Model | None:
     """The model in service. Raises ModelRefused if it cannot be used."""
     return await _read_last(bus, subjects.model(run, name), subjects.model(run, name))
 
 
-async def first(bus: Bus, run: str, name: str) -> Model | None:
+async def read_first(bus: Bus, run: str, name: str) -> Model | None:
     """Version 1, however long ago it was."""
     return await _read_last(bus, subjects.first_model(run, name), subjects.model(run, name))
 
 
-async def _read_last(bus: Bus, place: str, subject: str) -> Model | None:
-    message = await _last(bus, place)
+async def _read_last(bus: Bus, stored_subject: str, manifest_subject: str) -> Model | None:
+    message = await _last(bus, stored_subject)
     if message is None:
         return None
-    return _read(bus, subject, message)
+    return _read(bus, manifest_subject, message)
 
 
-def _read(bus: Bus, subject: str, message: RawStreamMsg) -> Model:
+def _read(bus: Bus, manifest_subject: str, message: RawStreamMsg) -> Model:
     key = bus.settings.model_public_key
     body = message.data or b""
-    return read_model(subject, message.headers, body, message.seq or 0, public_key=key)
+    return read_model(manifest_subject, message.headers, body, message.seq or 0, public_key=key)
 
 
 async def last_sequence(bus: Bus, run: str, name: str) -> int:
@@ -48,14 +48,14 @@ async def last_sequence(bus: Bus, run: str, name: str) -> int:
 
 
 async def _last(bus: Bus, subject: str) -> RawStreamMsg | None:
-    # From the nearest server, since models are large; only the leader knows that there is none.
+    # Read from the nearest server, since models are large; only the leader knows if there is none.
     for direct in (True, False):
         with suppress(nats.js.errors.NotFoundError):
             return await bus.jetstream.get_last_msg(subjects.MODELS, subject, direct=direct)
     return None
 
 
-async def stored(bus: Bus, run: str, name: str) -> list[Model]:
+async def read_stored(bus: Bus, run: str, name: str) -> list[Model]:
     """The versions that the stream still has, oldest first, without unreadable ones."""
     subject = subjects.model(run, name)
     models: list[Model] = []
@@ -72,8 +72,8 @@ async def stored(bus: Bus, run: str, name: str) -> list[Model]:
             models.append(_read(bus, subject, message))
 
 
-async def version(bus: Bus, run: str, name: str, number: int) -> Model:
-    for model in await stored(bus, run, name):
+async def read_version(bus: Bus, run: str, name: str, number: int) -> Model:
+    for model in await read_stored(bus, run, name):
         if model.manifest.version == number:
             return model
     raise NotFound(f"version {number} of {name} in run {run} is not stored (any more)")

@@ -18,7 +18,7 @@ log = logger()
 
 
 async def collect(client: Client, caller: str, timeout: float) -> list[ServiceReport]:
-    """The reports; waiting ends `patience` seconds after the last one."""
+    """The reports of all services. Stops `timeout` seconds after the last reply."""
     # Not an inbox: permission to publish there would allow forging JetStream's replies.
     reply_subject = f"{subjects.PRESENT}.{caller}.{secrets.token_hex(8)}"
     replies = await client.subscribe(reply_subject)

@@ -1,7 +1,7 @@
 """The run book: every run's record, in the KV bucket `runs`.
 
-Writing a new state there is all that pausing or stopping means; the generator reads it. A record
-changes only by compare-and-set, so two clients cannot both win.
+To pause or stop a run, write its new state here; the generator reads it. A record changes only by
+compare-and-set, so two clients cannot both win.
 """
 
 from __future__ import annotations
@@ -26,7 +26,14 @@ from shared.domain.spec_parts.learning_spec import Objective
 from shared.errors import NotAllowed, NotFound, Unreadable
 from shared.messages import subjects
 from shared.messages.formats import FORMATS, UNFORKED
-from shared.messages.runs import MOVES, Fork, RunRecord, RunState, new_run_id, read_run_record
+from shared.messages.runs import (
+    ALLOWED_FROM,
+    Fork,
+    RunRecord,
+    RunState,
+    new_run_id,
+    read_run_record,
+)
 from shared.runtime.logs import logger
 
 Change = dict[str, Any]  # of fields of a record
@@ -108,20 +115,20 @@ class RunBook:
         return self._records[run]
 
     async def spec(self, run: str) -> RunSpec:
-        """Of the local copy: only the objective may change, which is the trainer's."""
+        """May be stale; only the objective can change, and only the trainer uses it."""
         return (await self.local(run)).spec
 
-    async def move(self, run: str, state: RunState) -> RunRecord:
+    async def change_state(self, run: str, state: RunState) -> RunRecord:
         """Change the state of a run; a no-op if it has that state already."""
 
-        def moved(record: RunRecord) -> Change:
+        def with_state(record: RunRecord) -> Change:
             if record.state == state:
                 return {}
-            if record.state not in MOVES[state]:
+            if record.state not in ALLOWED_FROM[state]:
                 raise NotAllowed(f"run {run} is {record.state}: it cannot become {state}")
             return {"state": state}
 
-        return await self.change(run, moved)
+        return await self.change(run, with_state)
 
     async def set_objective(self, run: str, objective: Objective) -> RunRecord:
         """Give the learners of an active run another objective: the one part of a spec that may
@@ -140,7 +147,7 @@ class RunBook:
         return await self.change(run, with_objective)
 
     async def set_notes(self, run: str, tags: tuple[str, ...], notes: str) -> RunRecord:
-        """What people write about a run; when it ended stays as it is."""
+        """Set what people write about a run. `updated_at` stays: it says when the run ended."""
         return await self.change(
             run, lambda record: {"tags": tags, "notes": notes, "updated_at": record.updated_at}
         )

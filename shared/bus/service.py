@@ -83,11 +83,11 @@ class Service:
         self._server: uvicorn.Server | None = None
         self._starting: asyncio.Task[None] | None = None
         self._stopping = False
-        self._announce_presence()
+        self._subscribe_to_roll_calls()
 
-    def _announce_presence(self) -> None:
+    def _subscribe_to_roll_calls(self) -> None:
         @self.bus.broker.subscriber(subjects.ROLL_CALL, title="Roll call")
-        async def present(message: Message) -> bytes:
+        async def answer_roll_call(message: Message) -> bytes:
             return self.report().model_dump_json().encode()
 
     @property
@@ -109,7 +109,7 @@ class Service:
                     problems[name] = problem
             self._problems = problems
             if self.bus.gave_up and self._server is not None:
-                log.error("NATS is lost for good; the process ends, to be started again")
+                log.error("the NATS client gave up reconnecting; exiting for a restart")
                 self._server.should_exit = True
             await asyncio.sleep(CHECK_SECONDS)
 
@@ -140,6 +140,7 @@ class Service:
             await self.bus.broker.stop()
 
     async def _complete_start(self) -> None:
+        """In the order that the module's docstring describes."""
         await self.start()
         await self._retry_until_done(self.bus.broker.start)
         await self.after_start()
@@ -159,13 +160,15 @@ class Service:
         """Called by the handler of SIGTERM: NATS and ClickHouse may be waited for without end."""
         self._stopping = True
         if self._starting is not None and not self._starting.done():
-            # A task, because one cancellation may be lost; from a signal, which wakes no loop.
+            # `cancel` repeats the request because one may be lost. `call_soon_threadsafe` because
+            # a signal handler does not wake the event loop.
             starting, loop = self._starting, self._starting.get_loop()
             loop.call_soon_threadsafe(
                 lambda: self._tasks.append(loop.create_task(cancel(starting)))
             )
 
     async def start(self) -> None:
+        """The steps before the subscribers."""
         await self.bus.connect()
         early = await self._answer_roll_calls_early()
         try:
@@ -184,16 +187,17 @@ class Service:
         if self.scheduler:
             return None
 
-        async def present(call: Msg) -> None:
+        async def answer_roll_call(call: Msg) -> None:
             await call.respond(self.report().model_dump_json().encode())
 
-        return await self.bus.listen(subjects.ROLL_CALL, present)
+        return await self.bus.listen(subjects.ROLL_CALL, answer_roll_call)
 
     def note_problem(self, part: str, problem: str) -> None:
-        """What the start waits for, until the checks begin."""
+        """Report why the start waits; replaced by the first health check."""
         self._problems = {"start": "not finished", part: problem}
 
     async def after_start(self) -> None:
+        """The steps after the subscribers."""
         for work in [self._watch_health, *self.background]:
             self._tasks.append(asyncio.create_task(self._restart_on_error(work)))
         # Everything loaded until now stays: exempt it from garbage collection.

@@ -88,7 +88,7 @@ def streams(settings: Settings) -> list[StreamConfig]:
         stream(EVENTS, "events.*", 128 * MEGABYTE, discard=DiscardPolicy.OLD),
         # Discards old ones, or a flood of garbage would block the services.
         stream(REJECTED, "rejected.*", 256 * MEGABYTE, discard=DiscardPolicy.OLD),
-        # The last message of each subject counts. Of a run that ended long ago, none does.
+        # Only the last message per subject is used; it expires after 30 days.
         stream(
             EXECUTION,
             "execution.>",

@@ -11,17 +11,16 @@ from __future__ import annotations
 import time
 
 import nats.errors
-from nats.js.api import ConsumerInfo
 from nats.js.errors import NotFoundError
 
 from shared.bus.client import Bus
+from shared.bus.consumer_progress import decided_up_to, executed_up_to
 from shared.bus.publisher import TRANSIENT_ERRORS
 from shared.bus.run_book import Change, RunBook
 from shared.bus.task_stream import load_position
 from shared.errors import NotAllowed, NotFound, Unavailable, Unreadable
 from shared.messages import batches, subjects
-from shared.messages.events import Event
-from shared.messages.execution import executed_of
+from shared.messages.events import MESSAGE_CHARACTERS, Event
 from shared.messages.runs import Retry, RunRecord, Suspension, SuspensionRequest
 from shared.runtime.logs import logger
 
@@ -31,37 +30,10 @@ REASON_CHARACTERS = 1000
 log = logger()
 
 
-def task_durable(record: RunRecord, scheduler: str) -> str:
-    """The consumer that delivers this run's tasks to the scheduler."""
-    if scheduler in record.resumed:
-        return subjects.resumed_durable(scheduler, record.run)
-    return subjects.scheduler_durable(scheduler)
-
-
 def retried_at(record: RunRecord, scheduler: str) -> float:
     """When the scheduler's last retry in this run was; 0: there was none."""
     retry = record.resumed.get(scheduler)
     return retry.at if retry else 0.0
-
-
-def ack_floor(info: ConsumerInfo) -> int:
-    """Every message up to this stream sequence is acknowledged."""
-    return (info.ack_floor.stream_seq if info.ack_floor else 0) or 0
-
-
-def decided_up_to(record: RunRecord, scheduler: str, consumers: dict[str, ConsumerInfo]) -> int:
-    """The scheduler has decided every batch of the run up to this sequence in TASKS."""
-    info = consumers.get(task_durable(record, scheduler))
-    retried = record.resumed.get(scheduler)
-    before = retried.sequence - 1 if retried else 0
-    return max(before, ack_floor(info) if info else 0)
-
-
-async def executed_up_to(bus: Bus, run: str, scheduler: str) -> int:
-    """The scheduler has results for every batch of a real run up to this sequence in TASKS."""
-    subject = subjects.results(run, scheduler)
-    last = await bus.last_message(subject, subjects.RESULTS, executed_of, delete_unreadable=False)
-    return 0 if last is None else executed_of(last.envelope).task_sequence
 
 
 async def request_suspension(
@@ -85,8 +57,8 @@ async def request_suspension(
 
 
 async def suspend(bus: Bus, runs: RunBook, request: SuspensionRequest) -> RunRecord:
-    """A no-op if the run has ended, the scheduler does not compete in it, or it failed before its
-    last retry: another worker of it may still have been busy with the code of before."""
+    """A no-op if the run has ended, the scheduler does not compete in it, or the failure is from
+    before its last retry: a worker may report a failure of the old code after the retry."""
     run, scheduler = request.run, request.scheduler
 
     def is_due(record: RunRecord) -> bool:
@@ -152,7 +124,7 @@ async def leave_out(bus: Bus, runs: RunBook, run: str, scheduler: str) -> RunRec
 
 
 def _suspension(record: RunRecord, scheduler: str) -> Suspension:
-    """Of a scheduler that can be retried or left out."""
+    """Return why the scheduler is suspended. Raise unless it can be retried or left out."""
     run = record.run
     if scheduler not in record.spec.schedulers:
         raise NotFound(f"{scheduler} does not take part in run {run}")
@@ -218,7 +190,7 @@ async def _publish_event(
         kind=kind,
         service=bus.service,
         run=record.run,
-        message=message[:2000],
+        message=message[:MESSAGE_CHARACTERS],
         data={"scheduler": scheduler},
     )
     stamp = f"{record.run}.{scheduler}.{record.updated_at}"

@@ -25,6 +25,8 @@ from shared.messages.standing import standing_of
 
 @dataclass(frozen=True, slots=True)
 class Position:
+    """What the next message of a run's task stream continues from."""
+
     cursor: Cursor = field(default_factory=Cursor)
     next_batch: int = 0
     sequence: int = 0  # of the last message, in TASKS; 0 for none
@@ -46,7 +48,7 @@ async def load_position(bus: Bus, run: str, fork: Fork | None = None) -> Positio
 
 
 def cursor_of(envelope: Envelope) -> Cursor:
-    """The position of the task stream after this batch of tasks."""
+    """The cursor after this batch of tasks."""
     try:
         fields = (envelope.state or {})["cursor"]
         cursor = Cursor(
@@ -65,7 +67,7 @@ def cursor_of(envelope: Envelope) -> Cursor:
     return cursor
 
 
-# What the last message of a subject must carry so that its sequence can be continued.
+# By stream: reads the state that the last message of a subject must have to continue from it.
 STATE_READERS: dict[str, Callable[[Envelope], object]] = {
     subjects.TASKS: cursor_of,
     subjects.RESULTS: standing_of,

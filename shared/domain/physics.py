@@ -186,8 +186,8 @@ def price_of_parts(
 
 
 def whole_seconds(tasks: Tasks, spec: RunSpec, times: Floats) -> Floats:
-    """Of each whole task (row) on each device type (column), where its data is; infinite: it
-    cannot run there, or does not fit the memory and would run on a CPU instead."""
+    """The seconds of each whole task (row) on each device type (column), where its data is;
+    infinite: it cannot run there, or does not fit the memory and would run on a CPU instead."""
     whole = times.copy()
     for column, kind in enumerate(spec.platform.types):
         if kind.accelerator:
@@ -200,7 +200,8 @@ def whole_seconds(tasks: Tasks, spec: RunSpec, times: Floats) -> Floats:
 
 
 def moving_seconds(tasks: Tasks, spec: RunSpec) -> Floats | None:
-    """Of each task's data to another node than its home; None where no task has one."""
+    """The seconds that moving each task's data to a node other than its home takes; None: no task
+    has a home."""
     home = _home(tasks, spec)
     return None if home is None else np.where(home == NOWHERE, 0.0, _transfer(tasks, spec))
 
@@ -219,7 +220,7 @@ def _room(memory_mb: Floats | float, tasks: Tasks) -> Floats | float:
 def _seconds_on(
     device: Integers, kind: Integers, times: Floats, tasks: Tasks, spec: RunSpec
 ) -> Floats:
-    """Of each whole task on its device, with its data moved there."""
+    """The seconds of each whole task on its device, with its data moved there."""
     seconds = times[np.arange(len(tasks)), kind]
     if (home := _home(tasks, spec)) is not None:
         away = (home != NOWHERE) & (home != spec.platform.node_of[device])

@@ -23,7 +23,7 @@ BUCKET_SQL = f"bitShiftRight(reinterpretAsInt64(greatest({{column}}, {SMALLEST!r
 
 @dataclass(slots=True)
 class QuantileSketch:
-    """Of numbers that are 0 or more."""
+    """Counts numbers that are 0 or more in buckets, for their quantiles."""
 
     first: int = 0  # number of the first bucket
     counts: Integers = field(default_factory=lambda: np.zeros(0, np.int64))

@@ -66,7 +66,7 @@ class Physics(SpecModel):
     intensity_offset: Positive = 0.5
     speedup_slope: NonNegative = Field(default=3, description="speed-up is 1 + slope * intensity")
     bandwidth_mb_s: Positive = Field(default=16000, description="PCIe gen 3 x16")
-    # Of a GPU and a CPU whose entry in `cluster.devices` does not say it, and of the short form.
+    # Defaults for devices whose entry in `cluster.devices` does not say it, and for the short form.
     gpu_watts: NonNegative = 50
     cpu_watts: NonNegative = 30
     gpu_dollars_per_s: NonNegative = 0.0001
@@ -80,7 +80,7 @@ class Physics(SpecModel):
     )
 
     def defaults(self, gpu_memory_mb: float) -> dict[bool, Defaults]:
-        """Of accelerators (True) and of CPUs (False)."""
+        """The defaults of accelerators (True) and of CPUs (False)."""
         gpu = Defaults(
             gpu_memory_mb,
             self.bandwidth_mb_s,
@@ -135,7 +135,7 @@ class RunSpec(SpecModel):
         return cached[2]
 
     def __eq__(self, other: object) -> bool:
-        """Of the fields: what was computed from them does not count."""
+        """Compares the fields; what was computed from them does not count."""
         return isinstance(other, RunSpec) and self.__dict__ == other.__dict__
 
     __hash__ = SpecModel.__hash__

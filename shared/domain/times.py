@@ -76,5 +76,6 @@ def _log_normal(draw: Floats, deviation: Floats) -> Floats:
 
 @lru_cache
 def _purpose(device_type: str) -> int:
-    """Of the random numbers of a device type; by its name, so that more types change nothing."""
+    """What the random numbers of a device type are for; from its name, so that more types change
+    nothing."""
     return int.from_bytes(blake2b(f"noise of {device_type}".encode(), digest_size=7).digest())

@@ -46,7 +46,7 @@ MEASURED_INTENSITY = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The position of a run's task stream."""
+    """How far the tasks of a run have been generated and submitted."""
 
     generated: int = 0  # tasks generated so far
     next_task: int = 0  # next task id; ahead of `generated` by the number of submitted tasks

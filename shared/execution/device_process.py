@@ -38,8 +38,8 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Of one work on one device. The times are those of `time.monotonic()`, from the request to
-    the answer, so dispatching counts; preparing the inputs does not."""
+    """One work on one device. The times are those of `time.monotonic()`, from the request to the
+    answer, so dispatching counts; preparing the inputs does not."""
 
     started: float  # before the transfer
     ended: float

@@ -94,7 +94,7 @@ class Inputs:
     def _make(self, elements: int) -> None:
         self.a, self.b = (self._numbers(elements) for _ in range(2))
         self.out = self.library.empty(elements)
-        # Of each chunk, what the sum of the triad must be.
+        # What the sum of the triad must be, by chunk.
         self.triad_sums = [
             _sum(self.a[i : i + CHUNK]) + FACTOR * _sum(self.b[i : i + CHUNK])
             for i in range(0, RING, CHUNK)

@@ -75,7 +75,7 @@ class DeviceSetting:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one task on one device."""
+    """The limits of one task on one device."""
 
     seconds: float = 60
     memory_mb: float = 4096  # beyond what an idle process has; not of a torch device

@@ -44,7 +44,7 @@ class AdviceProgress(BaseModel):
 
 
 def read_progress(folder: Path) -> AdviceProgress:
-    """Of a request that nobody has looked at yet: waiting."""
+    """The progress of a request; `waiting` until somebody looks at it."""
     try:
         return AdviceProgress.model_validate_json((folder / PROGRESS).read_text())
     except (OSError, ValueError):

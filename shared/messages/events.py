@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from shared.messages.formats import FORMATS, EventFormat
 
+MESSAGE_CHARACTERS = 2000
+
 Level = Literal["info", "warning", "problem"]
 # By kind; all others are for information.
 LEVELS: dict[str, Level] = {
@@ -58,7 +60,7 @@ class Event(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     kind: str = Field(pattern=r"^[a-z_]{1,32}$")
-    message: str = Field(max_length=2000)
+    message: str = Field(max_length=MESSAGE_CHARACTERS)
     service: str
     run: str = ""
     at: float = Field(default_factory=time.time)

@@ -61,7 +61,7 @@ def _check(manifest: Manifest, body: bytes, subject: str) -> None:
     """Raise ModelRefused if the manifest does not describe this model."""
     if subjects.model(manifest.run, manifest.name) != subject:
         raise _refused(f"a model of {manifest.name} in {manifest.run} came on {subject}", body)
-    if sha256(body).hexdigest() != manifest.sha256:
+    if digest(body) != manifest.sha256:
         raise _refused(f"version {manifest.version}: the hash does not match the manifest", body)
 
 

@@ -25,7 +25,7 @@ class RunState(StrEnum):
 ACTIVE = {RunState.RUNNING, RunState.PAUSED}
 
 # The states from which a run may change to each state.
-MOVES: dict[RunState, set[RunState]] = {
+ALLOWED_FROM: dict[RunState, set[RunState]] = {
     RunState.PAUSED: {RunState.RUNNING},
     RunState.RUNNING: {RunState.PAUSED},
     RunState.STOPPED: ACTIVE,
@@ -91,7 +91,7 @@ class Fork(BaseModel):
     version: int | None = None
     # Whether devices and prices are the parent's.
     same_platform: bool = True
-    # Of submitted tasks: how many of the parent's follow, and whether the stream ends with them.
+    # How many of the parent's submitted tasks follow, and whether the stream ends with them.
     submitted: int = 0
     ended: bool = False
 

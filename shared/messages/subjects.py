@@ -51,6 +51,16 @@ def execution(run: str, scheduler: str) -> str:
 EXECUTION_LEASE = "execution.lease"  # of the executor that is active
 
 
+def run_of(subject: str) -> str:
+    """The run of a subject that names one: `tasks.RUN`, `results.RUN.SCHEDULER`, ..."""
+    return subject.split(".")[1]
+
+
+def scheduler_of(subject: str) -> str:
+    """The scheduler of a subject that names one: `decisions.RUN.SCHEDULER`, ..."""
+    return subject.split(".")[2]
+
+
 def model(run: str, name: str) -> str:
     return f"models.{run}.{name}"
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 # Beyond these logarithms a prediction is an error of the model, not a time.
 LEAST_LOG, MOST_LOG = -30.0, 30.0
-# How far beyond the numbers of the results, in logarithms, the model is still asked: three times.
-FARTHEST = 1.1
+# Farther than a factor of three (e^1.1) outside the training range, use the platform's times.
+EXTRAPOLATION_LIMIT = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +43,17 @@ class TimeModel:
     """Seconds on each device type, how wrong they usually are, and the prices of device time."""
 
     lines: TimeLines
-    trees: bytes  # ONNX: log seconds that the lines leave, one column per type
-    spread: Floats  # of each type: deviation of log seconds
+    trees: bytes  # ONNX: log seconds minus those of the lines, one column per type
+    spread: Floats  # by type: standard deviation of log seconds
     prices: Floats
     price_steps: Floats
     scale: float  # seconds of an average task
     examples: Examples
-    # Types x 3: between which numbers (log size, intensity, log memory) the fitted results were.
+    # Types x 3: the training range of log size, intensity and log memory.
     low: Floats
     high: Floats
-    off: Floats  # of each type: median logarithm of the seconds over the expected ones
-    # The tasks and queues with which the prices were found, in seconds.
+    off: Floats  # by type: median of log(seconds / expected seconds)
+    # The longest task and the longest queue with which the prices were found, in seconds.
     longest: float = np.inf
     most_queued: float = np.inf
     session: InferenceSession | None = None
@@ -102,7 +102,7 @@ class TimeModel:
         examples = Examples(
             arrays["example_numbers"], arrays["example_kind"], arrays["example_log_seconds"]
         )
-        trees, anything = arrays["trees"].tobytes(), np.full((len(arrays["line"]), 3), np.inf)
+        trees, unbounded = arrays["trees"].tobytes(), np.full((len(arrays["line"]), 3), np.inf)
         return cls(
             lines,
             trees,
@@ -111,17 +111,17 @@ class TimeModel:
             arrays["price_steps"],
             float(arrays["scale"][0]),
             examples,
-            # Models of older versions do not say these.
-            arrays.get("low", -anything),
-            arrays.get("high", anything),
-            arrays.get("off", np.zeros(len(anything))),
+            # Missing in models of older versions:
+            arrays.get("low", -unbounded),
+            arrays.get("high", unbounded),
+            arrays.get("off", np.zeros(len(unbounded))),
             float(arrays["longest"][0]) if "longest" in arrays else np.inf,
             float(arrays["most_queued"][0]) if "most_queued" in arrays else np.inf,
             open_model(trees),
         )
 
     def log_seconds(self, numbers: Floats, kind: Integers) -> Floats:
-        """Of each task (row) on each device type (column)."""
+        """The logarithm of the seconds of each task (row) on each device type (column)."""
         assert self.session is not None
         parts = self.lines.kind_parts(numbers, kind)
         by_line = self.lines.log_seconds(numbers, parts)
@@ -143,10 +143,10 @@ class TimeModel:
         return times
 
     def _extend(self, log_times: Floats, tasks: Tasks, numbers: Floats, spec: RunSpec) -> None:
-        """For tasks far from all results: the platform's expected times, which are as wrong as they
-        were for the results."""
+        """Replace the times of tasks far outside the training range by the platform's expected
+        times, corrected by `off`."""
         for type, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
-            near = (numbers >= low - FARTHEST) & (numbers <= high + FARTHEST)
+            near = (numbers >= low - EXTRAPOLATION_LIMIT) & (numbers <= high + EXTRAPOLATION_LIMIT)
             far = np.flatnonzero(~near.all(axis=1))
             if len(far):
                 expected = seconds(take(tasks, far), spec)[:, type]

@@ -17,7 +17,7 @@ from shared.platforms.platform_file import PlatformFile
 
 
 def platform_hash(platform: PlatformFile) -> str:
-    """Of what simulations depend on; a new description changes nothing."""
+    """A hash of what simulations depend on; a new description does not change it."""
     fields = json.dumps(platform.spec_fields(), sort_keys=True)
     return hashlib.sha256(fields.encode()).hexdigest()[:16]
 

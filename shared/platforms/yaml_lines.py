@@ -12,7 +12,7 @@ class YamlLines:
         self._root = yaml.compose(text, Loader=yaml.SafeLoader)
 
     def line_of(self, path: Sequence[int | str]) -> int:
-        """Of that field, or of the innermost field around it that the file has."""
+        """The line of that field, or of the innermost field around it that the file has."""
         node, line = self._root, 1
         for part in path:
             child = _inside(node, part)

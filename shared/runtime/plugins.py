@@ -32,12 +32,12 @@ def entry_points(group: str) -> dict[str, str]:
 
 
 def load_module(location: str) -> ModuleType:
-    """Of a file (`path/to/file.py`) or a package (`package.module`)."""
+    """Load a file (`path/to/file.py`) or a module of a package (`package.module`)."""
     return _load_file(Path(location)) if location.endswith(".py") else _import(location)
 
 
 def fingerprint(reference: str) -> bytes:
-    """Of the file that a reference names; empty for a package, or without a file."""
+    """The hash of the file that a reference names; empty for a package, or without a file."""
     location = reference.partition(":")[0]
     path = Path(location)
     if not (location.endswith(".py") and path.is_file()):

@@ -58,7 +58,7 @@ PART_END = {kind: f"if({kind}_time > 0, {kind}_start + {kind}_time, -inf)" for k
 # batch to batch.
 INDEXES = {
     "scheduler_results": {
-        # Of version 1, and no longer used: dropping an index is a mutation, too.
+        # From version 1, no longer used. Not dropped: that would be a mutation, too.
         **{f"{kind}_span": f"{kind}_start, finish" for kind in PART_BEGIN},
         **{f"{kind}_part": f"{PART_BEGIN[kind]}, {PART_END[kind]}" for kind in PART_BEGIN},
     },
@@ -105,7 +105,7 @@ class Table:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the rows to insert."""
+        """The Arrow schema of the rows to insert."""
         return arrow_schema(self.columns)
 
     def create_statement(self) -> str:

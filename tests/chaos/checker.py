@@ -51,7 +51,7 @@ TRAINING = """
     WHERE run = {run:String} AND task_id >= {first:Int64} AND task_id < {end:Int64}
     ORDER BY task_id
 """
-# Of the training data: what it must be equal to.
+# What the training data must be equal to.
 FROM_TASK = ("size", "compute_intensity", "memory_required")
 FROM_ORACLE = {"optimal_gpu_fraction": "gpu_fraction", "optimal_time": "time"}
 

@@ -41,7 +41,7 @@ class Devices:
         self.accelerators = np.flatnonzero(accelerator[self.type_of])
         self.cpus = np.flatnonzero(~accelerator[self.type_of])
         self.counts = np.bincount(self.type_of)
-        # Of each type, the devices in node order.
+        # By type: its devices in node order.
         order = np.argsort(self.node_of, kind="stable")
         self.same = [order[self.type_of[order] == number] for number in range(len(names))]
         self.meter_of = self._meters()

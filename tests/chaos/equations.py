@@ -30,7 +30,7 @@ def chosen(tasks: Columns, results: Columns, devices: Devices) -> tuple[Any, Any
 
 
 def seconds(tasks: Columns, spec: Spec, devices: Devices) -> Any:
-    """Of each whole task on each device type."""
+    """The seconds of each whole task on each device type."""
     physics = spec["physics"]
     if physics["measured"] or physics["noise"]:
         raise ValueError("the checker knows the formula alone, without measured times and noise")

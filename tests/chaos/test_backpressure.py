@@ -118,13 +118,13 @@ def stream_bytes(arena: ArenaProcess) -> dict[str, int]:
 
 
 def allowed_growth(arena: ArenaProcess) -> float:
-    """Of a service; results are the largest messages."""
+    """How much a service may grow; results are the largest messages."""
     results = stream_states(arena)["RESULTS"]
     return SLACK + COPIES * GROUP * results.bytes / max(results.messages, 1)
 
 
 def most_memory(arena: ArenaProcess) -> dict[str, float]:
-    """Of each process so far: one that catches up takes more than one that keeps up."""
+    """The peak of each process so far: one that catches up takes more than one that keeps up."""
     return {name: peak_mb(process) * 1e6 for name, process in processes(arena).items()}
 
 

@@ -17,7 +17,7 @@ near = pytest.approx
 
 
 def seconds_by_type(arena: ArenaProcess, run: str, scheduler: str) -> dict[str, float]:
-    """Of all tasks; an accelerator's part is on `device`, a CPU's on `cpu`."""
+    """The seconds of all tasks; an accelerator's part is on `device`, a CPU's on `cpu`."""
 
     def on(first: int, last: int) -> str:
         gpu = f"gpu_time * (device >= {first} AND device < {last})"

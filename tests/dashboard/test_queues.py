@@ -36,7 +36,7 @@ def rows(arena: ArenaProcess, run: str) -> list[dict[str, Any]]:
 
 
 def parts_of(rows: list[dict[str, Any]], scheduler: str) -> list[dict[str, Any]]:
-    """Of the default cluster: the accelerators are devices 0 to 3, the CPU is device 4."""
+    """Parts on the default cluster: the accelerators are devices 0 to 3, the CPU is device 4."""
     return [
         {**row, "on": row[device], "begin": row[f"{kind}_start"], "length": row[f"{kind}_time"]}
         for row in rows

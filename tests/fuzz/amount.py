@@ -10,7 +10,7 @@ from collections.abc import Mapping
 MESSAGES = int(os.environ.get("FUZZ_MESSAGES", "200"))
 LARGE = MESSAGES >= 1000
 CALLS = MESSAGES // 80 if LARGE else 1
-# Of all HTTP calls together.
+# The least number of all HTTP calls together.
 LEAST_CALLS = MESSAGES if LARGE else 0
 # The same in every `make test`, which is no place for surprises; another in every `make fuzz`.
 SEED = int(os.environ.get("FUZZ_SEED") or 1)

@@ -143,7 +143,7 @@ class Bombardment:
         mine = [subject for subject in self._seeds.batches if subject.startswith(f"{kind}.")]
         while True:
             subject = self._random.choice(mine)
-            run = subject.split(".")[1]
+            run = subjects.run_of(subject)
             body = mutated(self._random.choice(self._seeds.batches[subject]), self._random)
             if not is_readable(body, subject):
                 if self._random.random() < 0.1:  # on a subject that is not its own either

@@ -69,7 +69,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def settings(nats_process: NatsServer) -> Settings:
-    """Of a NATS without streams; no ClickHouse."""
+    """Settings for a NATS without streams; no ClickHouse."""
     client = await nats.connect(
         nats_process.url, user=nats_server.USER, password=nats_server.PASSWORD
     )
@@ -80,7 +80,7 @@ async def settings(nats_process: NatsServer) -> Settings:
 
 @pytest.fixture
 def stored(settings: Settings, clickhouse: clickhouse_server.Server) -> Settings:
-    """Of a NATS without streams and a database without tables."""
+    """Settings for a NATS without streams and a database without tables."""
     return settings.model_copy(update={"clickhouse_url": clickhouse.url})
 
 

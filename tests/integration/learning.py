@@ -32,7 +32,7 @@ async def start(arena: Arena, *names: str) -> None:
 
 
 async def stored_models(arena: Arena, run: RunRecord, name: str) -> list[Model]:
-    return await model_registry.stored(arena.bus, run.run, name)
+    return await model_registry.read_stored(arena.bus, run.run, name)
 
 
 async def versions(arena: Arena, run: RunRecord, name: str) -> list[int]:
@@ -42,7 +42,7 @@ async def versions(arena: Arena, run: RunRecord, name: str) -> list[int]:
 async def wait_for_version(arena: Arena, run: RunRecord, name: str, version: int) -> Model:
     """The newest model, once it has that version."""
     model: Model = await eventually(
-        lambda: model_registry.newest(arena.bus, run.run, name),
+        lambda: model_registry.read_newest(arena.bus, run.run, name),
         f"version {version} of {name}",
         accept=lambda model: model is not None and model.manifest.version >= version,
     )

@@ -24,6 +24,6 @@ def manifest_of(body: bytes, version: int, run: str = RUN, name: str = FOREST) -
 async def publish_model(bus: Bus, version: int, body: bytes, run: str = RUN) -> int:
     """Publish a model after the newest one."""
     info = await bus.jetstream.stream_info(subjects.MODELS)
-    newest = await model_registry.newest(bus, run, FOREST) if info.state.messages else None
+    newest = await model_registry.read_newest(bus, run, FOREST) if info.state.messages else None
     after = newest.sequence if newest else 0
     return await model_registry.ship(bus, manifest_of(body, version, run), body, after=after)

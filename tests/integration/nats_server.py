@@ -17,7 +17,7 @@ from deploy.nats.permissions import USERS, password_variables, users_conf
 from deploy.nats.server import TLS, cluster_section, server_conf
 from tests.waiting import PATIENCE
 
-# Of a user without limits beside the arena's own, whose passwords are made of their names.
+# A user without limits beside the arena's own, whose passwords are made of their names.
 USER, PASSWORD = "tester", "p@ss:word/ö"
 
 

@@ -38,7 +38,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[NatsServe
 
 @pytest.fixture
 async def settings(servers: list[NatsServer]) -> Settings:
-    """Of a cluster without streams, all of which will be kept three times."""
+    """Settings for a cluster without streams, in which each will have three replicas."""
     urls = [server.url for server in servers]
     client = await nats.connect(urls, user=nats_server.USER, password=nats_server.PASSWORD)
 

@@ -123,13 +123,13 @@ async def test_a_paused_run_finishes_what_it_has_begun_and_goes_on_later(arena: 
     await arena.schedulers("greedy")
     run = await arena.run(schedulers=["greedy"], tasks=30, **SPEC)
     await eventually(lambda: len(fast.works) + len(cpu.works) >= 3)
-    await arena.runs.move(run.run, RunState.PAUSED)
+    await arena.runs.change_state(run.run, RunState.PAUSED)
     await eventually(lambda: fast.stopped and cpu.stopped, "the devices are stopped")
     done = len(fast.works) + len(cpu.works)
     assert done < 30
     clock = (await last_state(arena, run, "greedy"))["execution"]["clock"]
     await asyncio.sleep(3)  # that passes while the run is paused
-    await arena.runs.move(run.run, RunState.RUNNING)
+    await arena.runs.change_state(run.run, RunState.RUNNING)
     await arena.completed(run)
     rows = results(arena, run, "greedy")
     assert [row["attempt"] for row in rows] == [1] * 30

@@ -71,7 +71,7 @@ async def start(arena: Arena) -> None:
 
 
 def device_processes(parent: int | None = None) -> list[psutil.Process]:
-    """Of this test's own executors, with what they have started."""
+    """The processes of this test's own executors, with what they have started."""
     try:
         children = psutil.Process(parent).children(recursive=True)
     except psutil.NoSuchProcess:

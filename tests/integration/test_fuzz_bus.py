@@ -77,13 +77,13 @@ async def seeds(
 
 
 def fingerprints(arena: Arena, run: RunRecord) -> list[dict[str, Any]]:
-    """Of those whose decisions do not depend on when a model comes."""
+    """Those of schedulers whose decisions do not depend on when a model arrives."""
     found = arena.store.query(FINGERPRINT.format(run=run.run))
     return [row for row in found if row["scheduler"] != FOREST]
 
 
 def versions(arena: Arena, run: RunRecord) -> set[int]:
-    """Of the models that decided in the run."""
+    """The versions of the models that decided in the run."""
     query = "SELECT DISTINCT model_version AS version FROM scheduler_results WHERE run = '{}' "
     found = arena.store.query(query.format(run.run) + f"AND scheduler = '{FOREST}'")
     return {int(row["version"]) for row in found}
@@ -137,7 +137,7 @@ async def test_garbage_on_every_subject_changes_no_result(arena: Arena) -> None:
         return min(counts) > 0 and VERSION in versions(arena, live)
 
     await eventually(under_way, seconds=LIMIT)
-    await arena.runs.move(stopped.run, RunState.STOPPED)
+    await arena.runs.change_state(stopped.run, RunState.STOPPED)
     # Decisions are gone as soon as they are simulated: a worker's are made from the tasks.
     given = await seeds(arena, live, stopped, model)
     given.batches |= await decisions(arena, given)

@@ -22,7 +22,7 @@ async def stop_runs(arena: Arena, but: str) -> None:
         for record in await arena.runs.refresh():
             if record.active and record.run != but:
                 with suppress(NotFound, NotAllowed):
-                    await arena.runs.move(record.run, RunState.STOPPED)
+                    await arena.runs.change_state(record.run, RunState.STOPPED)
         await asyncio.sleep(0.5)
 
 

@@ -144,7 +144,7 @@ def test_a_look_costs_the_same_after_a_million_tasks(runs: ReadsTables) -> None:
         "events": 100,
         "all events": 100,
     }
-    # Of 2,000,000 results, 1,000,000 tasks and events and 200,000 standings each query reads a
+    # From 2,000,000 results, 1,000,000 tasks and events and 200,000 standings each query reads a
     # granule or two of each scheduler; progress, in three queries, one or two for each point.
     assert len(runs.read_rows) >= len(found)
     *others, _, _, progress = sorted(runs.read_rows)

@@ -150,7 +150,7 @@ async def test_unknown_host_names_are_refused(arena: Arena) -> None:
 
 
 def preflight(origin: str) -> dict[str, str]:
-    """Of a browser, before a page of that origin may start a run."""
+    """What a browser asks before a page of that origin may start a run."""
     return {
         "origin": origin,
         "access-control-request-method": "POST",

@@ -126,7 +126,7 @@ async def test_a_run_that_ends_while_tasks_are_submitted_takes_none(
     run = await started(http, pace=1)
 
     async def ends(bus: Bus, run: str, fork: Fork | None) -> Position:
-        await arena.runs.move(run, RunState.COMPLETED)
+        await arena.runs.change_state(run, RunState.COMPLETED)
         return await load_position(bus, run, fork)
 
     monkeypatch.setattr(submission, "load_position", ends)

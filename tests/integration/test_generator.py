@@ -100,10 +100,10 @@ async def test_pause_stops_the_stream_and_resume_continues_it(arena: Arena) -> N
     run = await arena.run(**WORKLOAD, tasks=2000, pace=1000)
     await arena.start("generator")
     await some_sent(arena, run)
-    await arena.runs.move(run.run, RunState.PAUSED)
+    await arena.runs.change_state(run.run, RunState.PAUSED)
     paused_at = await come_to_rest(arena, run)
     assert 0 < paused_at < 2000
-    await arena.runs.move(run.run, RunState.RUNNING)
+    await arena.runs.change_state(run.run, RunState.RUNNING)
     assert_every_task_once(run, await all_sent(arena, run, 2000), 2000)
 
 
@@ -112,13 +112,13 @@ async def test_a_paused_run_stays_paused_after_a_restart(arena: Arena) -> None:
     run = await arena.run(**WORKLOAD, tasks=2000, pace=1000)
     first = await arena.start("generator")
     await some_sent(arena, run)
-    await arena.runs.move(run.run, RunState.PAUSED)
+    await arena.runs.change_state(run.run, RunState.PAUSED)
     paused_at = await come_to_rest(arena, run)
     await arena.stop(first)
     await arena.start("generator")
     assert await come_to_rest(arena, run) == paused_at
     assert await arena.state(run) == RunState.PAUSED
-    await arena.runs.move(run.run, RunState.RUNNING)
+    await arena.runs.change_state(run.run, RunState.RUNNING)
     assert_every_task_once(run, await all_sent(arena, run, 2000), 2000)
 
 
@@ -127,7 +127,7 @@ async def test_a_stopped_run_publishes_no_more(arena: Arena) -> None:
     run = await arena.run(**WORKLOAD, pace=1000)
     await arena.start("generator")
     await some_sent(arena, run)
-    await arena.runs.move(run.run, RunState.STOPPED)
+    await arena.runs.change_state(run.run, RunState.STOPPED)
     stopped_at = await come_to_rest(arena, run)
     await arena.stop()
     await arena.start("generator")

@@ -67,7 +67,7 @@ async def test_the_completion_event_is_published_once_even_if_the_generator_dies
     async def die(*_: object, **__: object) -> None:
         raise ConnectionError
 
-    for part, call in ((arena.bus, "publish_event"), (arena.runs, "move")):
+    for part, call in ((arena.bus, "publish_event"), (arena.runs, "change_state")):
         with monkeypatch.context() as patch:
             patch.setattr(part, call, die)
             with pytest.raises(ConnectionError):
@@ -100,7 +100,7 @@ async def test_streams_are_trimmed_to_the_last_message_of_active_runs(arena: Are
     runs = [await arena.run(schedulers=names, tasks=10**6, pace=2000, seed=n) for n in (1, 2)]
     for run in runs:
         await some_sent(arena, run, more_than=500)
-        await arena.runs.move(run.run, RunState.PAUSED)
+        await arena.runs.change_state(run.run, RunState.PAUSED)
     await eventually(lambda: counts(arena, subjects.TASKS, subjects.RESULTS), equals=[2, 4])
     for run in runs:
         (last,) = await sent(arena, run)
@@ -110,7 +110,7 @@ async def test_streams_are_trimmed_to_the_last_message_of_active_runs(arena: Are
             assert result.envelope.batch == last.envelope.batch
     # The run can continue from the last message.
     before = await arena.tasks_sent(runs[0])
-    await arena.runs.move(runs[0].run, RunState.RUNNING)
+    await arena.runs.change_state(runs[0].run, RunState.RUNNING)
     await some_sent(arena, runs[0], more_than=before)
 
 
@@ -155,7 +155,7 @@ async def test_garbage_in_a_paused_run_does_not_destroy_its_state(arena: Arena) 
         await arena.start(name)
     run = await arena.run(schedulers=["greedy"], tasks=2000, pace=1000)
     await some_sent(arena, run)
-    await arena.runs.move(run.run, RunState.PAUSED)
+    await arena.runs.change_state(run.run, RunState.PAUSED)
     await come_to_rest(arena, run)
     await arena.publish_raw(subjects.tasks(run.run), b"garbage")
     await arena.publish_raw(subjects.results(run.run, "greedy"), b"garbage")
@@ -163,7 +163,7 @@ async def test_garbage_in_a_paused_run_does_not_destroy_its_state(arena: Arena) 
     await eventually(lambda: counts(arena, subjects.TASKS, subjects.RESULTS), equals=[1, 1])
     await arena.stop(simulator)
     await arena.start("simulator")
-    await arena.runs.move(run.run, RunState.RUNNING)
+    await arena.runs.change_state(run.run, RunState.RUNNING)
     await arena.completed(run)
     rows = arena.store.query(
         "SELECT count() AS n, uniqExact(task_id) AS ids FROM scheduler_results FINAL"
@@ -197,7 +197,7 @@ async def test_a_lagging_scheduler_still_finishes_a_stopped_run(arena: Arena) ->
     await some_sent(arena, run)
     await arena.stop(worker)
     await some_sent(arena, run, more_than=await arena.tasks_sent(run) + 20)
-    await arena.runs.move(run.run, RunState.STOPPED)
+    await arena.runs.change_state(run.run, RunState.STOPPED)
     total = await come_to_rest(arena, run)
     await all_acknowledged(arena, subjects.RESULTS, "recorder")
     await Housekeeping(generator.bus, generator.runs).trim()
@@ -219,8 +219,8 @@ async def test_a_lagging_scheduler_still_finishes_a_stopped_run(arena: Arena) ->
 async def test_a_finished_run_keeps_its_first_and_newest_model(arena: Arena) -> None:
     generator = await arena.start("generator")
     stopped, paused = [await arena.run(schedulers=["greedy"]) for _ in range(2)]
-    await arena.runs.move(stopped.run, RunState.STOPPED)
-    await arena.runs.move(paused.run, RunState.PAUSED)
+    await arena.runs.change_state(stopped.run, RunState.STOPPED)
+    await arena.runs.change_state(paused.run, RunState.PAUSED)
     body = b"a model"
     for run in (stopped, paused):
         after = 0
@@ -237,5 +237,5 @@ async def test_a_finished_run_keeps_its_first_and_newest_model(arena: Arena) -> 
     await Housekeeping(generator.bus, generator.runs).trim_models()
     assert await versions(arena, stopped, FOREST) == [3]
     assert await versions(arena, paused, FOREST) == [1, 2, 3]
-    first = await model_registry.first(arena.bus, stopped.run, FOREST)
+    first = await model_registry.read_first(arena.bus, stopped.run, FOREST)
     assert first.manifest.version == 1

@@ -272,12 +272,12 @@ async def test_published_models_are_signed(bus: Bus) -> None:
         update={"model_key": SecretStr(KEY), "model_public_key": signatures.public_key(KEY)}
     )
     await publish_model(bus, 1, b"model")
-    assert (await model_registry.newest(bus, RUN, FOREST)) is not None
+    assert (await model_registry.read_newest(bus, RUN, FOREST)) is not None
     bus.settings = settings.model_copy(
         update={"model_public_key": signatures.public_key("01" * 32)}
     )
     with pytest.raises(ModelRefused, match="not signed"):
-        await model_registry.newest(bus, RUN, FOREST)
+        await model_registry.read_newest(bus, RUN, FOREST)
 
 
 FROZEN_FOREST = "services.scheduler.frozen_forest:FrozenForest"

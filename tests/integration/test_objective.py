@@ -52,7 +52,7 @@ async def test_learners_follow_a_new_objective(
     run = await arena.run(schedulers=[NAME], learning={"pretrain_tasks": 100})
 
     async def newest() -> float | None:
-        model = await model_registry.newest(arena.bus, run.run, NAME)
+        model = await model_registry.read_newest(arena.bus, run.run, NAME)
         return None if model is None else float(load(model.body)["energy"][0])
 
     await eventually(newest, equals=0.0)
@@ -76,6 +76,6 @@ async def test_an_objective_that_cannot_be_set_says_why(
     place = f"/api/runs/{free.run}/objective"
     for wrong in ({"turnaround": 0}, {"energy": -1}, {"speed": 1}):
         assert_problem(await http.put(place, json=wrong), 422)
-    await arena.runs.move(free.run, RunState.STOPPED)
+    await arena.runs.change_state(free.run, RunState.STOPPED)
     assert_problem(await http.put(place, json=ENERGY), 409, "learn no more")
     assert_problem(await http.put("/api/runs/nope/objective", json=ENERGY), 404)

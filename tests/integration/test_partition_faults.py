@@ -37,7 +37,7 @@ async def test_a_decision_after_the_end_of_its_run_is_acknowledged(
     arena: Arena, run: RunRecord
 ) -> None:
     """It is a duplicate, and its state is trimmed."""
-    await arena.runs.move(run.run, RunState.COMPLETED)
+    await arena.runs.change_state(run.run, RunState.COMPLETED)
     partition = partition_on(arena.bus, arena.runs)
     for decision in decided(run, 3, 5):
         delivery = Delivery()
@@ -54,7 +54,7 @@ async def test_tasks_that_arrived_while_their_run_was_completed_are_simulated(
     before = partition_on(arena.bus, arena.runs)
     for decision in decisions[:2]:
         await before.process(decision, Delivery())
-    await arena.runs.move(run.run, RunState.COMPLETED)
+    await arena.runs.change_state(run.run, RunState.COMPLETED)
     restarted = partition_on(arena.bus, arena.runs)
     for decision in (decisions[1], decisions[2], decisions[2]):
         delivery = Delivery()

@@ -49,9 +49,9 @@ async def test_a_paused_run_does_not_catch_up(arena: Arena) -> None:
     ahead = {"mode": "real", "stretch_tasks": 500}
     run = await arena.run(schedulers=["greedy"], tasks=1000, **{**SPEC, "execution": ahead})
     await eventually(lambda: arena.tasks_sent(run), accept=lambda sent: sent > 50)
-    await arena.runs.move(run.run, RunState.PAUSED)
+    await arena.runs.change_state(run.run, RunState.PAUSED)
     before = await unchanged(lambda: arena.tasks_sent(run), seconds=1.5)
-    await arena.runs.move(run.run, RunState.RUNNING)
+    await arena.runs.change_state(run.run, RunState.RUNNING)
     resumed = time.monotonic()
     after = await eventually(lambda: arena.tasks_sent(run), accept=lambda sent: sent > before)
     passed = time.monotonic() - resumed

@@ -271,7 +271,7 @@ async def test_unreadable_messages_do_not_hold_up_the_good_ones(arena: Arena) ->
     await arena.bus.publish_event(
         Event(kind="note", message="good", service="test"), message_id="good"
     )
-    await arena.runs.move(run.run, RunState.PAUSED)
+    await arena.runs.change_state(run.run, RunState.PAUSED)
     await arena.start("recorder")
     await recorded(arena)
     found = counts(arena)

@@ -66,7 +66,7 @@ async def test_decisions_that_were_rejected_hold_their_lane_until_they_are_repla
     record = (await book.get(run.run)).value
     await book.delete(run.run)
     other = await arena.run(schedulers=["greedy"], pace=1)  # so that the lane is served
-    await arena.runs.move(other.run, RunState.STOPPED)
+    await arena.runs.change_state(other.run, RunState.STOPPED)
     await arena.start("simulator")
     await eventually(lambda: letters(arena), accept=lambda rows: len(rows) == 10)
     await book.put(run.run, record)
@@ -206,7 +206,7 @@ async def test_a_stopped_run_takes_no_tasks_and_no_decisions(
     run = await arena.run(schedulers=["greedy"], pace=1)
     (tasks,) = (await publish_run(arena, run, count=1))["tasks"]
     decision = decided(run, 2, 5)[1]
-    await arena.runs.move(run.run, RunState.STOPPED)
+    await arena.runs.change_state(run.run, RunState.STOPPED)
     for batch, stream in ((tasks, subjects.TASKS), (decision, subjects.DECISIONS)):
         body = encode(batch.envelope, batch.rows)
         number = await put_aside(arena, batch.envelope.subject, stream, body, 1)
@@ -221,7 +221,7 @@ async def test_results_of_a_completed_run_can_still_be_stored(
     run = await arena.run(schedulers=["greedy"], pace=1)
     sent = (await publish_run(arena, run, count=2))["greedy"][1]
     await arena.jetstream.purge_stream(subjects.RESULTS)
-    await arena.runs.move(run.run, RunState.COMPLETED)
+    await arena.runs.change_state(run.run, RunState.COMPLETED)
     body = encode(sent.envelope, sent.rows)
     number = await put_aside(arena, sent.envelope.subject, subjects.RESULTS, body)
     replayed = await replays.replay(number)

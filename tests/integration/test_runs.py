@@ -30,7 +30,7 @@ async def book(bus: Bus) -> RunBook:
 async def in_state(book: RunBook, state: RunState) -> str:
     run = (await book.create(SPEC)).run
     if state != R:
-        await book.move(run, state)
+        await book.change_state(run, state)
     return run
 
 
@@ -58,23 +58,23 @@ async def test_a_run_is_read_as_it_was_created(book: RunBook, bus: Bus) -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), list(itertools.product(RunState, RunState)))
-async def test_only_allowed_moves_are_made(
+async def test_only_allowed_changes_of_state_are_made(
     book: RunBook, before: RunState, after: RunState
 ) -> None:
     run = await in_state(book, before)
     if before == after or (before, after) in ALLOWED:
-        assert (await book.move(run, after)).state == after
+        assert (await book.change_state(run, after)).state == after
         assert (await book.get(run)).state == after
     else:
         with pytest.raises(NotAllowed, match=f"is {before}: it cannot become {after}"):
-            await book.move(run, after)
+            await book.change_state(run, after)
         assert (await book.get(run)).state == before
 
 
 async def test_a_move_to_the_same_state_writes_nothing(book: RunBook, bus: Bus) -> None:
     run = await in_state(book, P)
     before = await bus.jetstream.stream_info(subjects.RUNS_STREAM)
-    await book.move(run, P)
+    await book.change_state(run, P)
     after = await bus.jetstream.stream_info(subjects.RUNS_STREAM)
     assert before.state.last_seq == after.state.last_seq
 
@@ -84,7 +84,7 @@ async def test_when_two_end_a_run_at_once_one_wins(book: RunBook, bus: Bus) -> N
     for _ in range(10):
         run = (await book.create(SPEC)).run
         outcomes = await asyncio.gather(
-            book.move(run, S), other.move(run, C), return_exceptions=True
+            book.change_state(run, S), other.change_state(run, C), return_exceptions=True
         )
         won = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
         assert [type(o) for o in outcomes if isinstance(o, Exception)] == [NotAllowed]
@@ -95,16 +95,16 @@ async def test_a_stale_copy_does_not_undo_a_move(book: RunBook, bus: Bus) -> Non
     other = RunBook(bus.jetstream)
     run = (await book.create(SPEC)).run
     await other.refresh()
-    await book.move(run, S)
+    await book.change_state(run, S)
     with pytest.raises(NotAllowed):
-        await other.move(run, P)
+        await other.change_state(run, P)
 
 
 async def test_refresh_follows_changes(book: RunBook, bus: Bus) -> None:
     other = RunBook(bus.jetstream)
     first, second = await book.create(SPEC), await book.create(SPEC)
     assert [record.run for record in await other.refresh()] == [first.run, second.run]
-    await book.move(first.run, P)
+    await book.change_state(first.run, P)
     await book.delete(second.run)
     assert [(r.run, r.state) for r in await other.refresh()] == [(first.run, P)]
     with pytest.raises(NotFound):
@@ -133,7 +133,7 @@ async def test_garbage_in_the_bucket_is_ignored(book: RunBook, bus: Bus, body: b
         with pytest.raises(NotFound):
             await ask("x")
     with pytest.raises(NotFound):
-        await other.move("x", P)
+        await other.change_state("x", P)
 
 
 async def test_a_record_under_the_name_of_another_run_is_ignored(book: RunBook, bus: Bus) -> None:
@@ -153,7 +153,7 @@ async def test_an_unknown_run_is_not_found(book: RunBook, run: str) -> None:
         with pytest.raises(NotFound, match="no run"):
             await ask(run)
     with pytest.raises(NotFound, match="no run"):
-        await book.move(run, P)
+        await book.change_state(run, P)
 
 
 async def test_a_run_book_notices_that_the_bus_was_wiped(book: RunBook, bus: Bus) -> None:

@@ -102,7 +102,7 @@ async def test_a_fixed_policy_continues_where_it_failed(
     assert (record.suspended, record.resumed["own"].sequence) == ({}, found.next_sequence)
     sent = await next_batch(arena, run, "greedy")
     await eventually(lambda: next_batch(arena, run, "own"), accept=lambda at: at > sent + 10)
-    await arena.runs.move(run.run, RunState.STOPPED)
+    await arena.runs.change_state(run.run, RunState.STOPPED)
     rows = await eventually(
         lambda: arena.store.query(RESULT_COUNTS, {"run": run.run}), accept=lambda rows: rows[1:]
     )

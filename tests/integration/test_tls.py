@@ -28,7 +28,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture(scope="module")
 def stranger(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    """Of another arena."""
+    """The certificates of another arena."""
     return load_or_make(tmp_path_factory.mktemp("stranger"))
 
 

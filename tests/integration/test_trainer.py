@@ -124,7 +124,7 @@ async def test_a_worse_forest_is_kept_back_and_its_event_has_both_scores(arena: 
         lambda: model_rows(arena, run),
         accept=lambda rows: {row["shipped"] for row in rows} == {True, False},
     )
-    await arena.runs.move(run.run, RunState.PAUSED)
+    await arena.runs.change_state(run.run, RunState.PAUSED)
     await unchanged(lambda: model_events(arena, run))
     events = await model_events(arena, run)
     kept = [event for event in events if not event["data"]["shipped"]]
@@ -170,7 +170,7 @@ async def test_without_pretraining_first_models_are_fitted_on_results(arena: Are
     run = await arena.run(schedulers=names, pace=300, learning=learning(0))
     await wait_for_version(arena, run, FOREST, 2)
     await wait_for_version(arena, run, AGENT, 2)
-    first = (await model_registry.first(arena.bus, run.run, FOREST)).manifest
+    first = (await model_registry.read_first(arena.bus, run.run, FOREST)).manifest
     assert (first.version, first.first_task, first.reason) == (1, 0, "the first model")
     assert first.trained_on >= 25
     await eventually(

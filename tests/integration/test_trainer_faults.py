@@ -25,7 +25,7 @@ from tests.integration.publishing import publish_run
 
 async def pause_at_version(arena: Arena, run: RunRecord, name: str, version: int) -> int:
     await wait_for_version(arena, run, name, version)
-    await arena.runs.move(run.run, RunState.PAUSED)
+    await arena.runs.change_state(run.run, RunState.PAUSED)
     return (await versions(arena, run, name))[-1]
 
 
@@ -41,17 +41,17 @@ async def test_a_broken_newest_model_is_skipped(arena: Arena, name: str, broken:
     run = await arena.run(schedulers=sorted({teachers[name], name}), pace=100, learning=rule)
     last = await pause_at_version(arena, run, name, 2)
     await arena.stop(trainer)
-    newest = await model_registry.newest(arena.bus, run.run, name)
+    newest = await model_registry.read_newest(arena.bus, run.run, name)
     junk = b"this is no model"
     digest = "0" * 64 if broken == "wrong hash" else models.digest(junk)
     manifest = newest.manifest.model_copy(update={"version": last + 1, "sha256": digest})
     headers = {} if broken == "no manifest" else {models.MANIFEST: manifest.model_dump_json()}
     await arena.jetstream.publish(subjects.model(run.run, name), junk, headers=headers)
     await arena.start("trainer")
-    await arena.runs.move(run.run, RunState.RUNNING)
+    await arena.runs.change_state(run.run, RunState.RUNNING)
 
     async def next_model() -> Manifest | None:
-        newest = (await model_registry.stored(arena.bus, run.run, name))[-1].manifest
+        newest = (await model_registry.read_stored(arena.bus, run.run, name))[-1].manifest
         return newest if newest.version > last and newest.sha256 != manifest.sha256 else None
 
     published = await eventually(next_model, f"a model after the broken one of {name}")

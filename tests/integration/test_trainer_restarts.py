@@ -49,7 +49,7 @@ async def test_a_killed_trainer_resumes_where_it_was(arena: Arena) -> None:
         assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
         assert len({model.manifest.sha256 for model in models}) == len(models)
         assert sum("pre-trained" in model.manifest.reason for model in models) <= 1
-    await arena.runs.move(run.run, RunState.PAUSED)
+    await arena.runs.change_state(run.run, RunState.PAUSED)
 
     async def stored() -> bool:
         newest = (await stored_models(arena, run, FOREST))[-1].manifest
@@ -157,14 +157,14 @@ async def test_a_rollback_publishes_the_older_model_as_a_new_version(arena: Aren
     rule = learning(forest={"tolerance": 100.0, "retrain_every": 150})
     run = await arena.run(schedulers=["oracle", FOREST], pace=75, learning=rule)
     await wait_for_version(arena, run, FOREST, 2)
-    await arena.runs.move(run.run, RunState.PAUSED)
+    await arena.runs.change_state(run.run, RunState.PAUSED)
     await come_to_rest(arena, run)
     # A fit may have been in progress.
     last = (await unchanged(lambda: versions(arena, run, FOREST), seconds=2))[-1]
-    old = await model_registry.version(arena.bus, run.run, FOREST, 1)
+    old = await model_registry.read_version(arena.bus, run.run, FOREST, 1)
     reply = await roll_back(arena, run.run, 1)
     assert reply["version"] == last + 1
-    newest = await model_registry.newest(arena.bus, run.run, FOREST)
+    newest = await model_registry.read_newest(arena.bus, run.run, FOREST)
     assert newest.manifest.version == last + 1
     assert newest.manifest.reason == "rolled back to version 1"
     assert (newest.body, newest.manifest.sha256) == (old.body, old.manifest.sha256)
@@ -175,7 +175,7 @@ async def test_a_rollback_publishes_the_older_model_as_a_new_version(arena: Aren
     row = (await model_rows(arena, run))[-1]
     assert (row["shipped"], row["reason"]) == (True, "rolled back to version 1")
     # Workers use it, and training continues after it.
-    await arena.runs.move(run.run, RunState.RUNNING)
+    await arena.runs.change_state(run.run, RunState.RUNNING)
     await wait_for_version(arena, run, FOREST, last + 2)
 
     async def used() -> bool:

@@ -29,7 +29,7 @@ class Message:
 
     @property
     def batch(self) -> int:
-        """Of a message of the data plane: its place in the run."""
+        """The batch number of a message of the data plane."""
         return int(self.headers["Nats-Msg-Id"].rpartition(".")[2])
 
 
@@ -99,7 +99,7 @@ KIND_OF_STREAM: dict[str, Kind] = {
 
 
 def newer(message: Message) -> Message:
-    """Of the format after this version's, without any field that is known."""
+    """A message of the format after this version's, without any field that is known."""
     number = FORMATS[KIND_OF_STREAM[message.stream]] + 1
     if message.stream in DATA_PLANE:
         return replace(message, body=_rewritten(message.body, {"format": number}, anew=True))

@@ -178,7 +178,7 @@ export interface components {
             target_every: number;
         };
         /**
-         * @description Of the newest tasks that every scheduler has a result for. The device type that ran a task is
+         * @description The newest tasks that every scheduler has a result for. The device type that ran a task is
          *     the one that worked on it longest.
          */
         Analysis: {
@@ -833,7 +833,7 @@ export interface components {
             after: number;
             preset: string;
         };
-        /** @description Of simulated figures, relative to the real ones. */
+        /** @description The error of simulated figures, relative to the real ones. */
         Error: {
             /** @description median of what the error is larger than the spread */
             beyond: number;
@@ -1664,7 +1664,7 @@ export interface components {
             complete: boolean;
             purged: number;
         };
-        /** @description Of one scheduler, at some moments. Unless `exact`, long queues are counted from a sample. */
+        /** @description The queues of a scheduler at some moments. Unless `exact`, long ones are sampled. */
         QueueTrack: {
             exact: boolean;
             /** @description seconds of simulated time */
@@ -2720,7 +2720,7 @@ export interface components {
             /** @description that it was measured on */
             tasks: number[];
         };
-        /** @description Of all devices of a type. */
+        /** @description The work queued on all devices of a type. */
         TypeQueue: {
             devices: number;
             /** @description seconds of the device with the most work */

@@ -41,7 +41,7 @@ VERSIONS_USED = """
 
 
 def summarise(arena: Arena, run: dict[str, Any]) -> dict[str, Any]:
-    """Checks on the way that ClickHouse has one result for each task and scheduler."""
+    """The summary of a run. Raises unless ClickHouse has one result per task and scheduler."""
     name, tasks = run["run"], run["tasks"]
     seconds = run["updated_at"] - run["created_at"]
     store = Store(settings_of(arena))

@@ -14,7 +14,7 @@ from services.gateway.http.access import Access
 from shared.messages.advice import REQUEST, AdviceRequest, read_progress
 from shared.platforms.platform_file import find, parse
 
-# Requests that wait, at most: each takes minutes.
+# The most requests that may wait: each takes minutes.
 MOST_WAITING = 5
 LISTED = 20
 NO_FOLDER = "advice needs HYBRID_REPORTS_DIR, a folder that the gateway and the lab share"

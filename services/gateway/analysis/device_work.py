@@ -2,8 +2,8 @@
 
 The standings turn the stretch into a range of tasks: those after the last batch that was finished
 before it, up to the batch that arrives at its end. Within the range the indexes on the parts of
-tasks find the stretch, however long the queues are. So a query reads about what it returns, after
-a million tasks as after a thousand. This takes for granted that tasks arrive in order.
+tasks find the stretch, however long the queues are. So a query reads little more than it
+returns, however many tasks the run has. This relies on tasks arriving in order.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ARRIVED = """
     ORDER BY run, scheduler, batch LIMIT 1
     SETTINGS max_block_size = 1024
 """
-# Of the accelerators (gpu) or of the CPUs, newest task first.
+# The parts on accelerators (gpu) or on CPUs, newest task first.
 PARTS = """
     SELECT task_id, {device} AS device, {kind}_start AS begin, {kind}_time AS length,
            gpu_time > 0 AND cpu_time > 0 AS split, status = 'failed' AS failed
@@ -91,7 +91,7 @@ class Work:
         return replace(self, **{name: getattr(self, name)[rows] for name in COLUMNS})
 
     def on_all_devices(self, width: Integers, platform: Platform) -> Work:
-        """With a row for each device that a task of this width takes."""
+        """Repeat each row for every device that a task of this width takes."""
         wide = np.flatnonzero(width > 1)
         if not len(wide):
             return self

@@ -1,7 +1,7 @@
 """How far the times that a scheduler expected were from the real ones, by device type, over a run.
 
-A run is cut into equal stretches of tasks. Of long ones only a block in the middle is read, so that
-the cost does not grow with the run.
+A run is cut into equal stretches of tasks. Only a block in the middle of a long one is read, so
+that the cost does not grow with the run.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Range = tuple[int, int]  # the first task, and one past the last
 def error_tracks(
     store: Store, run: str, schedulers: Iterable[str], platform: Platform
 ) -> dict[str, ErrorTrack]:
-    """Of each scheduler that expects times."""
+    """The errors of each scheduler that expects times."""
     tracks = {}
     for name, newest in newest_standings(store, run, schedulers).items():
         track = _track(store, {"run": run, "scheduler": name}, newest["tasks"], platform)
@@ -91,7 +91,7 @@ def stretches(tasks: int) -> list[Range]:
 
 
 def middle(tasks: Range) -> Range:
-    """All of a short range; of a long one, the block in its middle.
+    """A short range completely; of a long one, the block in its middle.
 
     >>> middle((0, 1000)), middle((0, 3000))
     ((0, 1000), (1000, 2000))

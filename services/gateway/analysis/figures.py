@@ -41,7 +41,8 @@ def stored_ends(store: Store, run: str) -> dict[str, int]:
 
 
 def figures(store: Store, run: str, first: int, end: int | None) -> RunFigures:
-    """Of the tasks from `first` to before `end`; none: to where every scheduler has results."""
+    """The figures of the tasks from `first` to before `end`; None: as far as all schedulers have
+    results."""
     if end is None:
         end = min(stored_ends(store, run).values(), default=first)
     end = max(end, first)
@@ -57,7 +58,7 @@ def _figures(row: dict[str, Any]) -> Figures:
 
 
 def compare(store: Store, run: str, other: str, first: int) -> Comparison:
-    """Both on the tasks from `first` on that every scheduler of both has results of."""
+    """Compare two runs on the tasks from `first` on that all schedulers of both have done."""
     ends = [stored_ends(store, run), stored_ends(store, other)]
     end = max(min((e for each in ends for e in each.values()), default=first), first)
     mine, others = (figures(store, each, first, end).schedulers for each in (run, other))

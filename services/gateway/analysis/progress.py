@@ -8,12 +8,12 @@ power of two: as a run grows, every second one stays and none is computed again.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from services.gateway.analysis.schemas import Track
 from services.gateway.runs.queries import newest_standings
+from shared.runtime.bounded_dict import BoundedDict
 from shared.store.client import Store
 
 # The batches that have the last task of each point.
@@ -70,11 +70,11 @@ class ProgressTracks:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._runs: OrderedDict[str, dict[Place, Totals]] = OrderedDict()
+        self._runs: BoundedDict[str, dict[Place, Totals]] = BoundedDict(CACHED_RUNS)
         self._lock = threading.Lock()
 
     def of(self, run: str, schedulers: Iterable[str], points: int) -> dict[str, Track]:
-        """Of each scheduler that has results; the last point is its newest standing."""
+        """The track of each scheduler that has results; the last point is its newest standing."""
         newest = newest_standings(self._store, run, schedulers)
         width = spacing(max((row["tasks"] for row in newest.values()), default=0), points)
         known = self._known(run)
@@ -93,10 +93,7 @@ class ProgressTracks:
 
     def _known(self, run: str) -> dict[Place, Totals]:
         with self._lock:
-            known = self._runs.setdefault(run, {})
-            self._runs.move_to_end(run)
-            if len(self._runs) > CACHED_RUNS:
-                self._runs.popitem(last=False)
+            known = self._runs[run] = self._runs.get(run, {})
             return known
 
 

@@ -39,7 +39,7 @@ def common_tasks(store: Store, run: str, schedulers: Sequence[str], tasks: int) 
 
 
 def results(store: Store, run: str, schedulers: Sequence[str], first: int, last: int) -> pa.Table:
-    """Ordered by scheduler and task."""
+    """The results for these tasks, ordered by scheduler and task."""
     parameters = {"run": run, "schedulers": list(schedulers), "first": first, "last": last}
     return store.table(RESULTS, parameters)
 

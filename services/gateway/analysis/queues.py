@@ -37,10 +37,10 @@ TASKS = f"""
     ORDER BY run, scheduler, task_id
     LIMIT 1 BY task_id
 """
-# Batches whose standings are read: all over the stretch, and then at each moment between the two
-# where its first candidate is, and between the two where its last one is.
+# Batches whose standings are read: first this many all over the stretch; then, for each moment,
+# this many between the two that enclose its first candidate, and as many for its last one.
 BATCHES_OF_STRETCH, BATCHES_OF_MOMENT = 500, 8
-# Up to this many tasks all are counted; of more, a sample at each moment.
+# Up to this many tasks, all are counted; beyond that, a sample at each moment.
 MOST_TASKS = 100_000
 BLOCKS, BLOCK = 8, 512
 # The arrival is computed from finish and turnaround, which rounds.
@@ -51,7 +51,7 @@ Range = tuple[int, int]  # the first task, and one past the last
 
 @dataclass(frozen=True, slots=True)
 class Standings:
-    """After some batches, in order."""
+    """The standings after some batches, in order."""
 
     batch: Integers
     tasks: Integers
@@ -104,7 +104,8 @@ class TaskTimes:
 def queue_tracks(
     store: Store, run: str, schedulers: Iterable[str], seconds: float | None, points: int
 ) -> dict[str, QueueTrack]:
-    """At evenly spaced moments of the last seconds before the newest arrival; None: of the run."""
+    """The queues at evenly spaced moments of the last `seconds` before the newest arrival; None: of
+    the complete run."""
     tracks = {}
     for name, newest in newest_standings(store, run, schedulers).items():
         start = 0.0 if seconds is None else max(newest["clock"] - seconds, 0.0)
@@ -152,7 +153,7 @@ def _task_times(store: Store, key: dict[str, Any], ranges: Sequence[Range]) -> T
 
 
 def sampled(tasks: Range) -> list[Range]:
-    """All of a short range; of a long one, blocks in the middle of its equal parts.
+    """A short range completely; of a long one, blocks in the middle of its equal parts.
 
     >>> sampled((0, 4096)), sampled((0, 8192))[:2]
     ([(0, 4096)], [(256, 768), (1280, 1792)])

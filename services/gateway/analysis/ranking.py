@@ -38,7 +38,7 @@ DEFAULT_WEIGHTS = Weights(turnaround=1.0)
 
 @dataclass(frozen=True, slots=True)
 class Averages:
-    """Per task."""
+    """The averages of a scheduler per task."""
 
     turnaround: float
     time: float  # of execution
@@ -101,7 +101,7 @@ def _dominates(one: Averages, other: Averages) -> bool:
 
 
 def rank(averages: Mapping[str, Averages], weights: Weights) -> list[Place]:
-    """Best first; equal scores by name, with the same rank."""
+    """The places of the schedulers, best first. Equal scores share a rank, sorted by name."""
     front = pareto_front(averages)
     of = scores(averages, weights)
     competitors = sorted(score for name, score in of.items() if name not in REFERENCES)

@@ -83,7 +83,7 @@ def make_router(
         parent, and from its first own task on, unless the request says otherwise."""
         record = await control.run_book.get(run)
         if other is None and record.fork is None:
-            raise SpecError([f"other: run {run} is no fork: name the run to compare it with"])
+            raise SpecError([f"other: run {run} is not a fork: name the run to compare it with"])
         beside = await control.run_book.get(other or (record.fork.run if record.fork else run))
         if first is None:
             begins = [each.fork.at for each in (record, beside) if each.fork]

@@ -127,7 +127,7 @@ class Timeline(BaseModel):
 
 
 class QueueTrack(BaseModel):
-    """Of one scheduler, at some moments. Unless `exact`, long queues are counted from a sample."""
+    """The queues of a scheduler at some moments. Unless `exact`, long ones are sampled."""
 
     time: list[float] = Field(description="seconds of simulated time")
     unfinished: list[float] = Field(description="tasks that have arrived and not finished")
@@ -224,7 +224,7 @@ class Split(BaseModel):
 
 
 class Analysis(BaseModel):
-    """Of the newest tasks that every scheduler has a result for. The device type that ran a task is
+    """The newest tasks that every scheduler has a result for. The device type that ran a task is
     the one that worked on it longest."""
 
     run: str

@@ -47,7 +47,7 @@ class Frame:
 
 
 def frame(features: pa.Table, results: pa.Table) -> Frame:
-    """Only tasks that have a result of every scheduler: the recorder may be between two inserts."""
+    """The tasks that have a result of every scheduler: the recorder may be between two inserts."""
     common = features.column("task_id").to_numpy()
     names = results.column("scheduler").to_numpy(zero_copy_only=False)
     tables: dict[str, pa.Table] = {}
@@ -109,7 +109,7 @@ def analyse(
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Of one scheduler, by task: device seconds and device types of both parts."""
+    """The work of one scheduler by task: device seconds and device types of both parts."""
 
     gpu_time: Floats
     cpu_time: Floats
@@ -118,7 +118,7 @@ class Work:
 
     @property
     def ran_on(self) -> Integers:
-        """The type that worked on it longest."""
+        """The device type that worked on each task longest."""
         return np.where(self.gpu_time > self.cpu_time, self.gpu_type, self.cpu_type)
 
 

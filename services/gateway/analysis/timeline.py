@@ -131,7 +131,7 @@ def _blocks(
 
 
 def _mean_sizes(shown: Work, edges: Floats, devices: int) -> Floats:
-    """By device and step; NaN where it is idle."""
+    """The mean size of tasks by device and step; NaN where the device is idle."""
     known = np.isfinite(shown.size)
     device, size = shown.device[known], shown.size[known]
     total, weighted = (

@@ -85,7 +85,7 @@ def make_router(
 
     @router.get("/health", include_in_schema=False)
     async def process_health() -> Response:
-        """Of this process alone; /api/health is about the arena."""
+        """The health of this process alone; /api/health is about the arena."""
         report = service.report()
         status = 200 if report.healthy else 503
         return Response(report.model_dump_json(), status, media_type="application/json")
@@ -119,7 +119,7 @@ async def _health(service: Service, store: Store) -> Health:
 
 
 def _needed(active: list[RunRecord]) -> set[tuple[str, str]]:
-    """Services, and schedulers by name."""
+    """What the active runs need: services, each with the name of its scheduler or none."""
     schedulers = {name for record in active for name in record.competing}
     learning = any(record.learning_schedulers for record in active)
     real = any(record.spec.real for record in active)

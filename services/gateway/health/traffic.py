@@ -56,7 +56,7 @@ class BusTraffic:
         return lag
 
     async def dead_letters(self) -> dict[str, int]:
-        """Services that are not part of the arena count as one."""
+        """Dead letters by service; services that are not part of the arena count as one."""
         counts = dict.fromkeys((*SERVICES, OTHERS), 0)
         for service, letters in (await DeadLetterQueue(self._bus).counts()).items():
             counts[service if service in SERVICES else OTHERS] += letters

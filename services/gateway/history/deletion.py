@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 
 from services.gateway.history import queries
 from services.gateway.history.schemas import Deleted
+from shared.bus.consumer_progress import ack_floor
 from shared.bus.forks import needed_by_forks
 from shared.bus.service import Service
 from shared.messages import subjects
@@ -76,7 +77,7 @@ class HistoryDeletion:
         runs: set[str] = set()
         for stream in WORK:
             info = await self._service.bus.jetstream.stream_info(stream, subjects_filter=">")
-            runs |= {subject.split(".")[1] for subject in info.state.subjects or {}}
+            runs |= {subjects.run_of(subject) for subject in info.state.subjects or {}}
         return runs
 
     async def _all_recorded(self) -> bool:
@@ -94,9 +95,8 @@ class HistoryDeletion:
             recorder = consumers.get(subjects.RECORDER_DURABLE)
             if recorder is None:
                 return False
-            floor = recorder.ack_floor.stream_seq if recorder.ack_floor else 0
-            # The floor does not pass messages that were purged before they were read.
-            if floor < end and (recorder.num_pending or recorder.num_ack_pending):
+            # The ack floor does not pass messages that were purged before they were read.
+            if ack_floor(recorder) < end and (recorder.num_pending or recorder.num_ack_pending):
                 return False
         return True
 

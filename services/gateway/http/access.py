@@ -19,7 +19,7 @@ class Origins:
         self.named = {part for part in parts if part}
 
     def allow(self, headers: Mapping[str, str]) -> bool:
-        """Browsers always send an Origin with such requests; programs send none."""
+        """Browsers send an Origin with all requests that change something; programs send none."""
         origin = headers.get("origin")
         if origin is None or origin.lower() in self.named:
             return True

@@ -34,7 +34,7 @@ OWN_PATHS = ("api", "ws", "docs", "redoc", "asyncapi", "openapi.json", "metrics"
 
 
 def install(app: FastAPI, settings: Settings) -> None:
-    """Must come after all other routes: these match every path."""
+    """Add these routes after all others: they match every path."""
     folder = (settings.dashboard_dir or BUILT_HERE).resolve()
 
     @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)

@@ -1,6 +1,6 @@
 """Checked before every request: the host name, request rates, open WebSockets.
 
-A client is an address (of IPv6 its network of 64 bits, which one machine usually has for itself).
+A client is an address (for IPv6 its /64 network, which usually belongs to one machine).
 The number of clients that are kept in memory is limited.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import math
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,6 +19,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from services.gateway.http.problems import problem
+from shared.runtime.bounded_dict import BoundedDict
 from shared.runtime.settings import Settings
 
 # A client may send the requests of this many seconds at once.
@@ -33,8 +34,9 @@ class RateLimit:
     def __init__(self, per_second: float, most_clients: int = MOST_CLIENTS) -> None:
         self._per_second = per_second
         self._burst = max(per_second * BURST_SECONDS, 1.0)
-        self._most_clients = most_clients
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens, when
+        # By client: tokens, and when they were counted. If there are too many clients, the one that
+        # has been quiet longest is dropped: it has the fullest bucket, so it loses least.
+        self._buckets: BoundedDict[str, tuple[float, float]] = BoundedDict(most_clients)
 
     def wait(self, client: str, now: float) -> float:
         """Take a token; if there is none, the seconds until there is."""
@@ -44,10 +46,6 @@ class RateLimit:
         tokens = min(tokens + (now - at) * self._per_second, self._burst)
         allowed = tokens >= 1.0
         self._buckets[client] = (tokens - 1.0 if allowed else tokens, now)
-        self._buckets.move_to_end(client)
-        # The client that has been quiet longest has the fullest bucket: it loses least.
-        while len(self._buckets) > self._most_clients:
-            self._buckets.popitem(last=False)
         return 0.0 if allowed else (1.0 - tokens) / self._per_second
 
     def __len__(self) -> int:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, TypeVar
+
+from shared.runtime.bounded_dict import BoundedDict
 
 Response = TypeVar("Response")
 
@@ -21,8 +22,7 @@ class ResponseCache:
 
     def __init__(self, seconds: float = CACHED_SECONDS, most: int = CACHED_RESPONSES) -> None:
         self._seconds = seconds
-        self._most = most
-        self._entries: OrderedDict[Hashable, tuple[float, asyncio.Task[Any]]] = OrderedDict()
+        self._entries: BoundedDict[Hashable, tuple[float, asyncio.Task[Any]]] = BoundedDict(most)
 
     async def get(self, key: Hashable, compute: Callable[[], Awaitable[Response]]) -> Response:
         entry = self._entries.get(key)
@@ -31,9 +31,6 @@ class ResponseCache:
             # Else asyncio logs a failure whose callers have all been cancelled.
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
             entry = self._entries[key] = (time.monotonic(), task)
-            self._entries.move_to_end(key)
-            if len(self._entries) > self._most:
-                self._entries.popitem(last=False)
         # A caller that is cancelled must not cancel the computation of the others.
         response: Response = await asyncio.shield(entry[1])
         return response

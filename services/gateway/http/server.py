@@ -62,7 +62,7 @@ class TimeoutProtocol(H11Protocol):
             self._read_timer.cancel()
 
 
-# Of uvicorn.
+# uvicorn's options.
 OPTIONS: dict[str, Any] = {
     "http": TimeoutProtocol,
     "h11_max_incomplete_event_size": 32_768,  # bytes of a request's line and headers

@@ -6,22 +6,19 @@ are too many, the oldest ones are dropped. The store still has all events.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
 from shared.messages.events import Event
+from shared.runtime.bounded_dict import BoundedDict
 
 KEPT_GROUPS = 100
 
 
 class PendingEvents:
     def __init__(self) -> None:
-        self._groups: OrderedDict[str, tuple[Event, int]] = OrderedDict()
+        self._groups: BoundedDict[str, tuple[Event, int]] = BoundedDict(KEPT_GROUPS)
 
     def add(self, event: Event) -> None:
-        _, count = self._groups.pop(event.group, (event, 0))
+        _, count = self._groups.get(event.group, (event, 0))
         self._groups[event.group] = event, count + 1
-        if len(self._groups) > KEPT_GROUPS:
-            self._groups.popitem(last=False)
 
     def take(self, most: int) -> list[tuple[Event, int]]:
         """The oldest groups, each with its newest event and the number of its events."""

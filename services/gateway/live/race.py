@@ -6,7 +6,7 @@ newest batch counts, and a missed batch is corrected by the next one.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from shared.domain.spec import RunSpec
 from shared.domain.tasks import Floats
 from shared.messages import batches
 from shared.messages.standing import Standing, standing_of
+from shared.runtime.bounded_dict import BoundedDict
 
 # Utilisation is the mean over this many simulated seconds.
 WINDOW_SECONDS = 60.0
@@ -60,8 +61,9 @@ class Competitor:
     batch: int
     model_version: int = 0
     samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=KEPT_SAMPLES))
-    standings: OrderedDict[int, Standing] = field(default_factory=OrderedDict)  # by batch
-    last_rows: OrderedDict[int, Row] = field(default_factory=OrderedDict)  # by batch
+    # By batch:
+    standings: BoundedDict[int, Standing] = field(default_factory=lambda: BoundedDict(KEPT_BATCHES))
+    last_rows: BoundedDict[int, Row] = field(default_factory=lambda: BoundedDict(KEPT_BATCHES))
 
 
 def read_results(body: bytes, subject: str) -> ResultBatch:
@@ -93,18 +95,14 @@ class Race:
             return False
         competitor.standing, competitor.batch = batch.standing, batch.batch
         competitor.standings[batch.batch] = batch.standing
-        if len(competitor.standings) > KEPT_BATCHES:
-            competitor.standings.popitem(last=False)
         _add_sample(competitor.samples, _sample_of(batch.standing))
         if batch.last is not None:
             competitor.model_version = batch.last["model_version"]
             competitor.last_rows[batch.batch] = batch.last
-            if len(competitor.last_rows) > KEPT_BATCHES:
-                competitor.last_rows.popitem(last=False)
         return True
 
     def add_past(self, scheduler: str, sample: Sample) -> None:
-        """A sample from before this feed was opened."""
+        """Add a sample from before this feed was opened."""
         self._taken[scheduler].samples.appendleft(sample)
 
     def _used(self, competitor: Competitor) -> dict[str, float]:
@@ -117,7 +115,7 @@ class Race:
 
     @property
     def competitors(self) -> dict[str, Competitor]:
-        """Of the schedulers that have results and are not suspended."""
+        """The schedulers that have results and are not suspended."""
         return {name: each for name, each in self._taken.items() if name not in self.suspended}
 
     @property
@@ -133,14 +131,14 @@ class Race:
 
     @property
     def tasks_processed(self) -> int:
-        """By every scheduler."""
+        """The tasks that every scheduler has results for."""
         if not self.competitors or self.missing:
             return 0
         return min(competitor.standing.tasks for competitor in self.competitors.values())
 
     @property
     def most_tasks(self) -> int:
-        """By the fastest scheduler."""
+        """The tasks that the fastest scheduler has results for."""
         return max((each.standing.tasks for each in self._taken.values()), default=0)
 
     def comparison(self, weights: Weights) -> list[ComparisonRow]:

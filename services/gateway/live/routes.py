@@ -59,7 +59,7 @@ def make_router(control: RunControl, feeds: FeedRegistry, origins: Origins) -> A
 
 
 async def _serve(websocket: WebSocket, client: Client, feed: RunFeed) -> None:
-    """Until the client leaves or is too slow, or its run is deleted."""
+    """Send and receive until the client leaves or is too slow, or its run is deleted."""
     tasks: list[asyncio.Task[Any]] = [
         asyncio.create_task(_send(websocket, client)),
         asyncio.create_task(_receive(websocket, client)),

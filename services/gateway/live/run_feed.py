@@ -244,7 +244,7 @@ class RunFeed:
         client.offer(self._snapshots[client.weights])
 
     def _common_fields(self, header: RunHeader, now: ByMeter, changed: ByMeter) -> dict[str, Any]:
-        """All but the comparison, which depends on the weights."""
+        """The fields of a message except the comparison, which depends on the client's weights."""
         task, results = self._race.common_task() or (None, {})
         return {
             **dict(header),

@@ -47,7 +47,7 @@ def _figures(fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-# Of a standing: what every row has, and what is left out of rows when a message is too large.
+# The columns of a standing that every row has, and those left out when a message is too large.
 KEPT = ["tasks", "failed", "makespan", "gpu_share"]
 KEPT += ["avg_time", "avg_energy", "avg_cost", "avg_wait", "avg_turnaround", "turnaround_p95"]
 OMITTED = ["total_time", "total_energy", "total_cost", "avg_slowdown", "avg_idle_energy"]

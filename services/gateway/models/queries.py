@@ -11,7 +11,7 @@ from services.gateway.runs.queries import query_each
 from shared.domain.schedulers import LEARNERS
 from shared.store.client import Store
 
-# Of one learner in one run, read from the end of the primary key.
+# The models of one learner in one run, read from the end of the primary key.
 OF_RUN = """
     SELECT * FROM models
     WHERE run = {{run:String}} AND name = {{s{index}:String}}

@@ -21,15 +21,15 @@ async def read(bus: Bus, run: str, name: str, version: int | None) -> Model:
     """A model that the bus still holds; without a version the newest."""
     _check(run, name)
     if version is not None:
-        return await model_registry.version(bus, run, name, version)
-    newest = await model_registry.newest(bus, run, name)
+        return await model_registry.read_version(bus, run, name, version)
+    newest = await model_registry.read_newest(bus, run, name)
     if newest is None:
         raise NotFound(f"no model of {name} in run {run}")
     return newest
 
 
 async def roll_back(bus: Bus, run: str, name: str, version: int) -> Manifest:
-    """Request it from the trainer, the only service that publishes models."""
+    """Request a rollback from the trainer, the only service that publishes models."""
     _check(run, name)
     request = Rollback(run=run, name=name, version=version).model_dump_json().encode()
     try:

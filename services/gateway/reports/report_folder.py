@@ -35,14 +35,14 @@ class ReportFile:
         return "adversary" if self.name.startswith("adversary-") else "experiment"
 
     def title(self) -> str:
-        """As the report says; the folder's name if it has none."""
+        """The title in the report; the folder's name if it has none."""
         with self.path.open(errors="replace") as file:
             match = TITLE.search(file.read(HEAD_CHARACTERS))
         return html.unescape(match[1]).strip() if match else self.name
 
 
 def find_reports(folder: Path | None) -> list[ReportFile]:
-    """Newest first. A link that leads out of the folder is none of them."""
+    """All reports, newest first. Links that lead out of the folder are ignored."""
     if folder is None or not folder.is_dir():
         return []
     root = folder.resolve()

@@ -32,7 +32,7 @@ def make_router(folder: Path | None) -> APIRouter:
 
     @router.get(f"{REPORT_PATH}{{name}}/{{file}}", response_class=FileResponse)
     async def report_file(name: str, file: Literal["report.json", "report.pdf"]) -> FileResponse:
-        """The same as data, or for paper."""
+        """A report as JSON or PDF."""
         path = (await _found(name)).beside(file)
         if path is None:
             raise NotFound(f"report {name!r} has no {file}")

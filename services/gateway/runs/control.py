@@ -98,11 +98,11 @@ class RunControl:
             names |= _schedulers(await self._bus.roll_call(SLOW_ROLL_CALL_SECONDS))
         return dict(sorted(names.items()))
 
-    async def move(self, run: str | None, state: RunState) -> RunRecord:
+    async def change_state(self, run: str | None, state: RunState) -> RunRecord:
         record = await self.resolve(run, active=True)
-        moved = await self.run_book.move(record.run, state)
-        await self._publish_event(moved, f"run {record.run} is {state}")
-        return moved
+        changed = await self.run_book.change_state(record.run, state)
+        await self._publish_event(changed, f"run {record.run} is {state}")
+        return changed
 
     async def set_objective(self, run: str, objective: Objective) -> RunRecord:
         """What the learners of a running run minimise from now on."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import OrderedDict
 
 from services.gateway.runs import queries
 from services.gateway.runs.load import RunLoads
@@ -22,6 +21,7 @@ from shared.bus.model_registry import learners_without_model
 from shared.bus.task_stream import load_position
 from shared.domain.bounds.cluster_bound import arrival_bound
 from shared.messages.runs import RunRecord, RunState
+from shared.runtime.bounded_dict import BoundedDict
 from shared.store.client import Store
 from shared.store.tasks import read_tasks
 
@@ -35,7 +35,7 @@ class ClusterBounds:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._bounds: OrderedDict[str, float | None] = OrderedDict()
+        self._bounds: BoundedDict[str, float | None] = BoundedDict(CACHED_RUNS)
         self._lock = threading.Lock()
 
     def of(self, record: RunRecord) -> float | None:
@@ -47,8 +47,6 @@ class ClusterBounds:
         with self._lock:
             if record.run not in self._bounds:
                 self._bounds[record.run] = self._compute(record)
-                if len(self._bounds) > CACHED_RUNS:
-                    self._bounds.popitem(last=False)
             return self._bounds[record.run]
 
     def _compute(self, record: RunRecord) -> float | None:

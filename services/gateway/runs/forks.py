@@ -145,7 +145,7 @@ class Forks:
         return cursor, int(before["batch"]) + 1
 
     async def _refuse_added_tasks(self, parent: RunRecord, cursor: Cursor, arrival: float) -> None:
-        """Of a run that generates its tasks: those that were submitted besides."""
+        """Raise if a run that generates its tasks was also given submitted ones."""
         stored = await self._query(STORED_TASKS, run=parent.run)
         most = parent.spec.tasks
         if cursor.clock != arrival or (most is not None and stored[0]["tasks"] > most):
@@ -155,7 +155,7 @@ class Forks:
             )
 
     async def _submitted_tasks(self, branch: Branch) -> dict[str, Any]:
-        """Of a run with submitted tasks: how many the fork gets from it."""
+        """How many submitted tasks the fork gets from its parent."""
         parent = branch.parent
         if not branch.spec.submitted:
             return {}
@@ -230,7 +230,8 @@ def _version(branch: Branch) -> int | None:
 
 
 def _continued_learners(branch: Branch, deployed: dict[str, str]) -> dict[str, int]:
-    """A model is of the devices, prices and settings that it was made with."""
+    """The learners that continue with the parent's models, each with the first task that it may
+    learn from. Empty if devices, prices or settings differ from those that the models are for."""
     spec, parent = branch.spec, branch.parent
     before = parent.spec
     settings = {"sync": "auto"}

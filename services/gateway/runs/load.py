@@ -1,14 +1,14 @@
-"""How much work the tasks of a run offer to its cluster, over what the cluster can do."""
+"""The offered load of a run: the work of its tasks over what its cluster can do."""
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 
 from shared.domain.bounds.offered_load import SAMPLE, OfferedLoad
 from shared.domain.tasks import Tasks
 from shared.domain.workload import Cursor, generate
 from shared.messages.runs import RunRecord
+from shared.runtime.bounded_dict import BoundedDict
 from shared.store.client import Store
 from shared.store.tasks import read_tasks
 
@@ -16,23 +16,21 @@ CACHED_RUNS = 256
 
 
 class RunLoads:
-    """Computed once per run, of its first tasks."""
+    """Offered loads, computed once per run from its first tasks."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._loads: OrderedDict[str, float | None] = OrderedDict()
+        self._loads: BoundedDict[str, float | None] = BoundedDict(CACHED_RUNS)
         self._lock = threading.Lock()
 
     def of(self, record: RunRecord) -> float | None:
-        """1 keeps every device busy without a pause, with tasks cut freely among them. None where
+        """1 would keep every device busy without a pause if tasks could be cut freely. None where
         all tasks arrive at once, and for submitted tasks until the run has ended."""
         if record.spec.submitted and record.active:
             return None
         with self._lock:
             if record.run not in self._loads:
                 self._loads[record.run] = self._compute(record)
-                if len(self._loads) > CACHED_RUNS:
-                    self._loads.popitem(last=False)
             return self._loads[record.run]
 
     def _compute(self, record: RunRecord) -> float | None:
@@ -51,7 +49,7 @@ class RunLoads:
 
 
 def _generated(record: RunRecord) -> Tasks:
-    """Of a fork: the first tasks of its own."""
+    """The first tasks of the run; for a fork, the first of its own."""
     start = record.fork.cursor if record.fork else Cursor()
     remaining = SAMPLE if record.spec.tasks is None else record.spec.tasks - start.generated
     return generate(record.spec, start, min(remaining, SAMPLE))[0]

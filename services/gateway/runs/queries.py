@@ -34,8 +34,8 @@ LOOK_BACK_BATCHES = 50_000
 
 
 def standings(store: Store, run: str, schedulers: Iterable[str]) -> dict[str, SchedulerStanding]:
-    """After the newest batch that is stored of all schedulers with results, so that averages are
-    over the same tasks."""
+    """The standings after the newest batch that is stored of all schedulers with results, so that
+    averages are over the same tasks."""
     newest = newest_standings(store, run, schedulers)
     batch = min((row["batch"] for row in newest.values()), default=0)
     ahead = [name for name, row in newest.items() if row["batch"] > batch]

@@ -115,18 +115,18 @@ def make_router(
     @guarded.post("/api/simulation/pause")
     async def pause(run: RunQuery = None) -> Run:
         """Stop generating tasks; tasks already sent are finished. Survives a restart."""
-        return summary(await control.move(run, RunState.PAUSED))
+        return summary(await control.change_state(run, RunState.PAUSED))
 
     @guarded.post("/api/resume")
     @guarded.post("/api/simulation/resume")
     async def resume(run: RunQuery = None) -> Run:
         """Continue a paused run."""
-        return summary(await control.move(run, RunState.RUNNING))
+        return summary(await control.change_state(run, RunState.RUNNING))
 
     @guarded.post("/api/simulation/stop")
     async def stop(run: RunQuery = None) -> Run:
         """End a run for good."""
-        return summary(await control.move(run, RunState.STOPPED))
+        return summary(await control.change_state(run, RunState.STOPPED))
 
     @guarded.put("/api/runs/{run}/notes")
     async def set_notes(run: RunPath, notes: RunNotes) -> Run:

@@ -16,7 +16,7 @@ from shared.domain.spec import RunSpec
 from shared.domain.tasks import Bools, Floats, Integers
 from shared.store.client import Store
 
-# Of a cluster with more devices only those that matter are listed.
+# In a cluster with more devices, only those that matter are listed.
 MOST_LISTED = 16
 
 

@@ -74,14 +74,14 @@ def _repeated(name: str, expected: pa.DataType, count: int) -> pa.Array:
 
 
 def _untyped_and_empty(column: pa.ChunkedArray) -> bool:
-    """Lists that are all empty; many writers then give their items no type."""
+    """Whether all lists are empty; many writers then give their items no type."""
     if not (pa.types.is_list(column.type) and pa.types.is_null(column.type.value_type)):
         return False
     return all(len(chunk.flatten()) == 0 for chunk in column.chunks)
 
 
 def _plain(actual: pa.DataType, expected: pa.DataType) -> bool:
-    """Numbers, text, or lists of numbers: other layouts may grow when they are read."""
+    """Whether the layout is plain: others, such as dictionaries, may grow when they are read."""
     if pa.types.is_list(expected):
         return bool(pa.types.is_list(actual) and pa.types.is_integer(actual.value_type))
     if pa.types.is_string(expected):

@@ -20,14 +20,14 @@ from shared.domain.spec import RunSpec
 from shared.domain.tasks import Bools, Floats
 from shared.store.client import Store
 
-# Of more devices only the best ones, and the chosen ones, are listed.
+# With more devices, only the best ones and the chosen ones are listed.
 MOST_LISTED = 10
-# Of the worst score: a policy may round its scores before it compares them.
+# Relative to the worst score: a policy may round its scores before it compares them.
 ROUNDING = 1e-5
 
 
 def choices(store: Store, run: str, spec: RunSpec, task_id: int) -> Choices:
-    """Of all schedulers that say what they compared."""
+    """The choices of all schedulers that say what they compared."""
     rows = queries.results_of_task(store, run, spec.schedulers, task_id)
     task = Task.model_validate(next(iter(rows.values())))
     expected = times.seconds(as_tasks(task), spec)[0]

@@ -23,7 +23,7 @@ TYPES = {column.name: column.type for column in TASK} | {
 
 
 def read_csv(body: bytes) -> pa.Table:
-    """Columns with other names are left out."""
+    """The columns of tasks in a CSV body. Columns with other names are ignored."""
     try:
         table = csv.read_csv(
             io.BytesIO(body),

@@ -12,7 +12,7 @@ from shared.domain.tasks import Integers
 
 
 def device_names(row: Mapping[str, Any], platform: Platform) -> dict[str, str | None]:
-    """Of a result: the accelerator and the CPU, each None unless it ran a part."""
+    """The accelerator and the CPU of a result, each None unless it ran a part."""
     device = row["device"] if row["gpu_time"] > 0 else NOWHERE
     cpu = NOWHERE
     if row["cpu_time"] > 0:

@@ -66,7 +66,7 @@ class ForkedTasks:
                 return
 
     async def _send_from(self, first: int, record: RunRecord, fork: Fork) -> bool:
-        """False while the parent's tasks are not stored yet."""
+        """Send the next tasks; False while the parent's are not stored yet."""
         end = min(first + MOST_TASKS, fork.submitted)
         values = {"run": fork.run, "first": first, "end": end}
         rows = await asyncio.to_thread(self._store.table, TASKS, values)
@@ -79,7 +79,7 @@ class ForkedTasks:
 
 
 def _whole_moments(rows: pa.Table, last: bool) -> pa.Table:
-    """Without the tasks that arrive last: more may arrive with them, to be decided together."""
+    """The tasks but those that arrive last: more may arrive with them, to be decided together."""
     arrival = rows.column("arrival_time").to_numpy()
     count = int(np.searchsorted(arrival, arrival[-1]))
     return rows if last or count == 0 else rows.slice(0, count)

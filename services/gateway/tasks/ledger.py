@@ -16,7 +16,7 @@ TASKS_AT_ONCE = 5_000
 
 
 def _names(columns: Sequence[Column]) -> str:
-    """Without lists, which have no place in a table of text."""
+    """The columns without lists, which CSV does not have."""
     return ", ".join(column.name for column in columns if not pa.types.is_list(column.type))
 
 

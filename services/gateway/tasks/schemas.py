@@ -180,7 +180,7 @@ class DeviceQueue(QueuedWork):
 
 
 class TypeQueue(QueuedWork):
-    """Of all devices of a type."""
+    """The work queued on all devices of a type."""
 
     type: str
     devices: int

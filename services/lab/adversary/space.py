@@ -85,12 +85,12 @@ class Space:
         return {name: gene.random_value(draw) for name, gene in self.genes.items()}
 
     def neighbour(self, point: Point, draw: random.Random) -> Point:
-        """One to three genes are moved."""
+        """A point with one to three genes moved."""
         chosen = draw.sample(list(self.genes), draw.randint(1, 3))
         return point | {name: self.genes[name].step_from(point[name], draw) for name in chosen}
 
     def smaller(self, point: Point) -> Iterator[Point]:
-        """Simpler points, the largest steps first."""
+        """Simpler points, those with the largest changes first."""
         for name, gene in self.genes.items():
             value, simple = point[name], min(max(gene.simple, gene.low), gene.high)
             if value == simple or name == "seed":

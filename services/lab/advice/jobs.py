@@ -34,7 +34,7 @@ PRETRAIN_SHARE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A change of the question: to see what would change the answer."""
+    """A changed question, to see what would change the answer."""
 
     label: str = ""
     load_factor: float = 1.0

@@ -60,11 +60,11 @@ class Samples:
 
     @property
     def competitors(self) -> list[str]:
-        """Without the references, which nobody can deploy."""
+        """The schedulers without the references, which nobody can deploy."""
         return [name for name in self.values if name not in REFERENCES]
 
     def of(self, scheduler: str, figure: str) -> dict[int, float]:
-        """By unit, numbered; a stretch has the mean of its replays."""
+        """A figure by unit of comparison; a stretch has the mean of its replays."""
         if figure == "objective":
             return self.objective(scheduler, self.spec)
         units = self.values[scheduler][figure]

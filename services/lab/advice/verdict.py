@@ -25,14 +25,14 @@ from shared.domain.schedulers import BUILT_IN, LEARNERS
 # Differences below this share are not noticeable.
 INDIFFERENT = 0.02
 
-# equal: within that share of the best; not better: perhaps worse, but not better by that share.
+# equal: within INDIFFERENT of the best; not better: perhaps worse, but not better by INDIFFERENT.
 Standing = Literal["best", "worse", "equal", "not better", "unknown"]
 Values = Mapping[int, float]  # by unit
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A competitor beside the best one; `ratio`: its objective over that of the best."""
+    """A competitor compared with the best one; `ratio`: its objective over that of the best."""
 
     scheduler: str
     standing: Standing

@@ -25,7 +25,7 @@ class DeviceKind:
 
 
 def devices_of(platform: PlatformFile) -> list[DeviceKind]:
-    """Those of a platform file; each must say in its `real` block what it is on this machine."""
+    """The devices of a platform file. Each must have a `real` block: what it is on this machine."""
     entries = platform.model_dump(mode="json", exclude_unset=True)["cluster"].get("devices", [])
     without = [entry["type"] for entry in entries if not entry.get("real")]
     if without or not entries:

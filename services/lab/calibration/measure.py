@@ -24,7 +24,7 @@ from shared.execution.settings import Limits
 
 FEWEST = 3  # measurements of each kind and size
 LARGEST_SIZE = 16_384  # of a kernel that is too fast to be measured with larger ones
-INTENSITY = 0.5  # of all generated tasks of a measured platform, so of the mix here
+INTENSITY = 0.5  # that of all generated tasks of a measured platform
 
 ReportProgress = Callable[[str, float], None]
 

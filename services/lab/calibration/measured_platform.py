@@ -84,7 +84,7 @@ def _curves(devices: Sequence[DeviceKind], samples: Sequence[Sample]) -> Iterato
 
 
 def _bandwidth(samples: Sequence[Sample]) -> dict[str, Any]:
-    """Of the tasks that were measured: all that was copied over the time that it took."""
+    """All that the measured tasks copied, divided by the time that it took."""
     megabytes = sum(sample.memory_mb for sample in samples)
     return {"bandwidth_mb_s": _digits(megabytes / sum(each.transfer_s for each in samples))}
 

@@ -23,7 +23,7 @@ class Answer:
 
     @property
     def monotone(self) -> bool:
-        """For the values that were tried."""
+        """Whether no tried value contradicts the assumption."""
         return not self.contradicting
 
 

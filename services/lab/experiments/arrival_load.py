@@ -27,7 +27,7 @@ def at_load(spec: RunSpec, load: float) -> RunSpec:
 
 @lru_cache(maxsize=64)
 def _offered_load(spec_json: str) -> float:
-    """Of the run's tasks, or of the first of very many."""
+    """The load of the run's tasks; if there are very many, of the first of them."""
     spec = RunSpec.model_validate_json(spec_json)
     tasks, _ = generate(spec, Cursor(), min(spec.tasks or SAMPLE, SAMPLE))
     offered = OfferedLoad(spec)

@@ -167,7 +167,7 @@ class Experiment(Declared):
         return self.tasks - self.judge_from
 
     def runs(self) -> Iterator[tuple[str, int]]:
-        """Seed by seed, so that an interrupted experiment has complete comparisons."""
+        """All runs, seed by seed, so that an interrupted experiment has complete comparisons."""
         for seed in self.seeds:
             for variant in self.variants:
                 yield variant, seed

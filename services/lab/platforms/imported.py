@@ -36,7 +36,7 @@ class Imported:
     assumed: list[str] = field(default_factory=list)
 
     def with_counts(self, counts: dict[str, int]) -> Imported:
-        """With these numbers of devices by type, which the source may not know."""
+        """The import with these numbers of devices by type, which the source may not know."""
         devices = [dict(device) for device in self.fields["cluster"]["devices"]]
         types = [device["type"] for device in devices]
         for name, count in counts.items():
@@ -77,7 +77,7 @@ class Imported:
 
 
 def _lines(content: dict[str, Any]) -> Iterator[str]:
-    """A curve is on one line, whatever its length; so is a device."""
+    """The YAML text, with each curve and each device on one line."""
     yield "# A platform file: docs/platforms.md\n"
     for key, value in content.items():
         if key == "times" and isinstance(value, list):
@@ -92,5 +92,5 @@ def _lines(content: dict[str, Any]) -> Iterator[str]:
 
 
 def digits(value: float) -> float:
-    """With ten digits: more than any source has."""
+    """Round to ten digits, more than any source has."""
     return float(f"{value:.10g}")

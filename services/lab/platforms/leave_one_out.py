@@ -53,7 +53,7 @@ def by_kind(curves: Sequence[Curve]) -> list[dict[str, Any]]:
 
 
 def predictions(curves: Sequence[Curve]) -> list[Prediction]:
-    """Of curves with three sizes or more."""
+    """Predictions for curves with three sizes or more."""
     rows = []
     for curve in curves:
         last = len(curve.sizes) - 1

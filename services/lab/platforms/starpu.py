@@ -145,7 +145,7 @@ def _entries(text: str, file: Path, models: Models) -> Iterator[tuple[Device, En
                     models.left_out.append(note)
         except (ValueError, IndexError):
             raise ImportFailed(
-                f"{file}, line {number}: {line.strip()!r} is no value of {heading!r}"
+                f"{file}, line {number}: {line.strip()!r} is not a value of {heading!r}"
             ) from None
 
 

@@ -75,7 +75,7 @@ def _devices(platform: Platform) -> Table:
 
 def provenance(study: Study) -> list[Block]:
     facts = study.provenance
-    # Of a remote arena only the client is known.
+    # If the arena is remote, only the client is known.
     whose = "" if facts.get("arena") in (None, "embedded") else " of the client"
     machine = facts.get("machine") or {}
     packages = [" ".join(each) for each in sorted((facts.get("packages") or {}).items())]

@@ -64,7 +64,7 @@ class PairedTest:
 
     @property
     def verdict(self) -> str:
-        """Of figures of which less is better."""
+        """The verdict on figures of which less is better."""
         if self.p is None:
             return "–"
         if self.identical:
@@ -133,14 +133,14 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def corrected(tests: Sequence[PairedTest]) -> list[PairedTest]:
     """The family of tests, each with its p after Holm. Tests of the same ratios count once, and
-    figures that are the same in every seed are no test."""
+    figures that are the same in every seed do not count."""
     family = {_ratios(test): test.p for test in tests if test.p is not None and not test.identical}
     adjusted = dict(zip(family, holm([*family.values()]), strict=True))
     return [replace(test, p_adjusted=adjusted.get(_ratios(test), test.p)) for test in tests]
 
 
 def _ratios(test: PairedTest) -> tuple[str, ...]:
-    """The same for the same ratios in every seed, up to rounding."""
+    """A key that is the same for tests of the same ratios, up to rounding."""
     numbers = (test.p, test.ratio.mean, test.ratio.low, test.ratio.high)
     return tuple(f"{number or 0.0:.9g}" for number in numbers)
 

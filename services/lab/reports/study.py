@@ -39,7 +39,7 @@ class Study:
 
     @cached_property
     def variants(self) -> list[str]:
-        """Those with outcomes, in the order of the declaration; a sweep is sorted by its values."""
+        """The variants with outcomes, as declared; those of a sweep are sorted by value."""
         declared, seen = self.experiment.variants, {variant for variant, _ in self._outcomes}
         known = [name for name in declared if name in seen]
         if self.is_sweep:
@@ -57,7 +57,7 @@ class Study:
 
     @property
     def first_spec(self) -> RunSpec:
-        """Of the first variant and seed."""
+        """The spec of the first variant and seed."""
         variant, seed = next(self.experiment.runs())
         return self.experiment.run_spec(variant, seed)
 
@@ -67,7 +67,7 @@ class Study:
         return MEASURES[self.experiment.measure]
 
     def schedulers(self, variant: str | None = None) -> list[str]:
-        """Best first, over all variants when `variant` is None; references after all others."""
+        """Schedulers, best first and references last; over all variants when `variant` is None."""
         values: dict[str, list[float]] = {}
         for (where, name), rows in self._outcomes.items():
             if variant in (None, where):

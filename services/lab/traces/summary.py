@@ -180,7 +180,8 @@ class Summary:
         return messages + self._assumed_times()
 
     def _assumed_times(self) -> list[str]:
-        """Of times that were recorded on one device, and come from the formula on all others."""
+        """A warning about times that were recorded on one device and come from the formula on all
+        others."""
         types = self._trace.spec.platform.types
         mixed = len({each.accelerator for each in types}) == 2
         if self._trace.rules.seconds is None or self._trace.spec.platform.measured or not mixed:

@@ -32,8 +32,8 @@ NO_LINE = np.iinfo(np.int64).max
 
 @dataclass(slots=True)
 class RecentNames:
-    """Finds lines with the id of a task before them. It works line by line, so the result does not
-    depend on how the file is divided into blocks."""
+    """Finds lines that repeat the id of an earlier task. It works line by line, so the result does
+    not depend on how the file is divided into blocks."""
 
     report: Report
     _line: dict[str, int] = field(default_factory=dict)
@@ -66,17 +66,17 @@ class Linked:
 
 class Linker(Protocol):
     def resolve(self, rows: Rows, kept: Bools, first: int) -> Linked:
-        """Of the lines that are kept, the first of which is task `first`."""
+        """The links of the lines that are kept, the first of which is task `first`."""
 
 
 class LinkCollector:
     """The first pass: collects the names, and returns no parents yet."""
 
     def __init__(self) -> None:
-        # Of each block of lines: names, and tasks (NO_TASK: skipped).
+        # By block of lines: names, and tasks (NO_TASK: skipped).
         self._names: list[Integers] = []
         self._kept: list[Bools] = []
-        # Of each edge: the child's line and task, and the parent's name.
+        # By edge: the child's line and task, and the parent's name.
         self._edges: list[Integers] = [np.zeros((3, 0), np.int64)]
         self._lines = 0
 
@@ -113,7 +113,7 @@ class LinkCollector:
         return TaskLinks(edges, unknown & ~own, own, report)
 
     def _first_lines(self, names: Integers) -> tuple[Integers, Integers, Integers]:
-        """Of these names: the first line, the first line that is a task, and that task."""
+        """For these names: the first line, the first line that is a task, and that task."""
         at_line, at_task = np.full((2, len(names)), NO_LINE)
         tasks = np.full(len(names), NO_TASK)
         first_line = first_task = 0
@@ -197,7 +197,7 @@ class TaskLinks:
         self.restart()
 
     def restart(self) -> None:
-        """Before the first line."""
+        """Go back to before the first line."""
         self._edge = 0
 
     def resolve(self, rows: Rows, kept: Bools, first: int) -> Linked:

@@ -213,7 +213,7 @@ def _whole(values: Floats) -> Integers:
 
 
 def _unusual(columns: dict[str, Any]) -> dict[str, Any]:
-    """None instead of a column with the usual value only."""
+    """The columns, with None in place of those that only have the usual value."""
     return {
         name: None if name in USUAL and (values == USUAL[name]).all() else values
         for name, values in columns.items()

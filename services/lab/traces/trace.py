@@ -49,7 +49,7 @@ class Survey:
 
     @cached_property
     def load(self) -> Load | None:
-        """None: all tasks arrive at once, or the platform does not know their times."""
+        """The offered load; None: all tasks arrive at once, or the platform lacks their times."""
         return self.offered.load()
 
 
@@ -98,12 +98,12 @@ class Trace:
 
     @property
     def substituted(self) -> dict[str, Substituted]:
-        """Of each rule, in the tasks read so far."""
+        """What each rule has substituted in the tasks read so far."""
         return {} if self._translator is None else self._translator.substituted
 
     @property
     def recorded_on_cpu(self) -> int:
-        """How many of the tasks read so far."""
+        """How many of the tasks read so far have a time that was recorded on a CPU."""
         return 0 if self._translator is None else self._translator.recorded_on_cpu
 
     def survey(self) -> Survey:

@@ -19,7 +19,7 @@ from shared.domain.hardware.certificate import Error
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of one scheduler in one run; seconds."""
+    """The seconds of one scheduler in one run."""
 
     turnaround: float  # mean over the tasks
     makespan: float
@@ -56,7 +56,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Of the schedulers of one workload or of several, by mean turnaround."""
+    """The order of the schedulers of one workload or of several, by mean turnaround."""
 
     kendall_tau: float | None  # mean over the workloads; None: fewer than two schedulers
     pairs: int  # whose real runs differ by more than their repetitions

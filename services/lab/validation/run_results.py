@@ -53,7 +53,7 @@ def outcomes(store: Store, run: str, spec: RunSpec) -> dict[str, Outcome]:
 
 
 def task_times(store: Store, run: str, spec: RunSpec) -> list[TaskTime]:
-    """Of the tasks that ran on one device."""
+    """The times of the tasks that ran on one device."""
     tasks = read_tasks(store, run)
     predicted = seconds(tasks, spec)
     row_of = {int(task_id): row for row, task_id in enumerate(tasks.task_id)}

@@ -58,7 +58,7 @@ class Validator:
         return compared
 
     def measure(self, workloads: Iterable[Workload]) -> list[RealResult]:
-        """The results of a real run of each."""
+        """Run each workload for real; returns the results of all."""
         results: list[RealResult] = []
         for workload in workloads:
             self._report(f"calibration in a real run {workload.number + 1} ({workload.load:g})")

@@ -42,7 +42,7 @@ class Prepared:
     most_queued: float  # seconds on all devices together, for which the prices are
 
     def terms(self, type_of: Integers) -> Iterator[tuple[Floats, Floats, Floats]]:
-        """Of each task, for each device: what it costs there without a queue, what each second
+        """For each task and device: what the task costs there without a queue, what each second
         queued in the cluster adds, and what each second queued on the device does."""
         second, step = self.prices.second, max(MOST_NUMBERS // len(type_of), 1)
         for first in range(0, len(self.whole), step):

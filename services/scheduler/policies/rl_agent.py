@@ -177,8 +177,8 @@ def q_values(weights: Weights, state: Matrix) -> Floats:
 
 
 def in_blocks(state: Matrix) -> Matrix:
-    """Of a fixed size, the last one filled up: a product of matrices of another size may differ in
-    the last bit, and how tasks are cut into batches must not change a decision."""
+    """Blocks of a fixed size, the last one filled up: a product of matrices of another size may
+    differ in the last bit, and how tasks are cut into batches must not change a decision."""
     filled = np.concatenate([state, np.zeros((-len(state) % BLOCK, state.shape[1]), np.float32)])
     return filled.reshape(-1, BLOCK, state.shape[1])
 

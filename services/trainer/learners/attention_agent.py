@@ -167,7 +167,7 @@ class AttentionLearner(Learner):
         return Update(save(best), reason, metrics, trained_on=len(results))
 
     def _rollouts(self, sample: Sample) -> Rollouts:
-        """On a cluster of a few devices, with as much work for each of them as in the run's."""
+        """Roll-outs on a cluster of a few devices, with as much work for each as in the run."""
         few = self.types.shrunk(self.rule.most_devices)
         times_fewer = len(self.types.type_of) / len(few.type_of)
         return Rollouts(replace(sample, gap=sample.gap * times_fewer), few)
@@ -177,7 +177,7 @@ class AttentionLearner(Learner):
         return Network(self.rule.width, self.rule.hidden, generator)
 
     def _tensors(self, network: Network, time_scale: float) -> dict[str, Floats]:
-        """As they are stored. 32 bits are all that training has."""
+        """The tensors of a model, with 32 bits, as training has them."""
         tensors = {name: each.detach().numpy().copy() for name, each in network.named_parameters()}
         running_price = self.types.running_price
         return {**tensors, "time_scale": np.array(time_scale), "running_price": running_price}
@@ -291,7 +291,7 @@ def floats(values: Floats) -> Tensor:
 
 
 def join(parts: list[TrainingSet]) -> TrainingSet:
-    """Those of all policies so far: what was learned of other states must not be forgotten."""
+    """Join the states of all policies so far: what was learned of them must not be forgotten."""
     columns = ([getattr(part, field.name) for part in parts] for field in fields(TrainingSet))
     return TrainingSet(*(torch.cat(column) for column in columns))
 
@@ -305,14 +305,14 @@ def rescaled(tensors: dict[str, Floats], time_scale: float) -> dict[str, Floats]
 
 
 def sample_of(tasks: Tasks, spec: RunSpec) -> Sample:
-    """Generated tasks: they take as long as expected."""
+    """A sample of generated tasks, which take as long as expected."""
     expected = whole_seconds(tasks, spec, seconds(tasks, spec))
     return _possible(gaps(tasks), expected, expected)
 
 
 def sample_from(results: Results, spec: RunSpec, random: np.random.Generator) -> Sample:
-    """Tasks that have run, with the real seconds of the device type that ran them. For other
-    types the ratio of real and expected seconds is that of some task that ran there."""
+    """A sample of tasks that have run, with the real seconds of the device type that ran them. For
+    other types the ratio of real and expected seconds is that of some task that ran there."""
     expected = whole_seconds(results.tasks, spec, seconds(results.tasks, spec))
     ran_on = spec.platform.type_of[_device_of(results)]
     split = (results.gpu_time > 0) & (results.cpu_time > 0)
@@ -339,6 +339,6 @@ def _device_of(results: Results) -> Integers:
 
 
 def _possible(gap: Floats, expected: Floats, real: Floats) -> Sample:
-    """Without tasks that no device can run; the gap before such a task is left out with it."""
+    """A sample without the tasks that no device can run; the gaps before these are left out."""
     rows = np.isfinite(expected).any(axis=1) & (expected.min(axis=1) > 0)
     return Sample(gap[rows], expected[rows], real[rows])

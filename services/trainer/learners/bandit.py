@@ -121,8 +121,8 @@ def delays_caused(results: Results, device: Integers, queued: Floats) -> Floats:
 
 
 def _delays(wait: Floats, time: Floats) -> Floats:
-    """Of the tasks of one device, in order. Without task i, each of the tasks behind it waits
-    min(time of i, least wait since) less."""
+    """The delays that each task of one device causes, in order. Without task i, each of the tasks
+    behind it waits min(time of i, least wait since) less."""
     caused = np.zeros(len(wait))
     # The tasks in front that still delay the current one: by how much, and which they are.
     delays: list[tuple[float, int]] = []

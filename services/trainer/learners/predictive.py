@@ -70,7 +70,7 @@ class PredictiveLearner(Learner):
         observed = _Observed.none(types).with_examples(examples, len(tasks))
         prices = device_prices.start(types)
         prices[:types] += self.charge
-        model = self._fit(_knows_nothing(types, kinds, prices, examples), kinds, observed)
+        model = self._fit(_unfitted(types, kinds, prices, examples), kinds, observed)
         # A long stream of tasks like these: the queues of a short one never fill.
         rows = random.integers(len(tasks), size=self.rule.replay)
         gaps = np.diff(tasks.arrival_time, prepend=0.0)
@@ -101,7 +101,7 @@ class PredictiveLearner(Learner):
         return self._update(fitted, result, len(observed.type), "learned")
 
     def errors(self, model: bytes, results: Results) -> Floats | None:
-        """Of the logarithm of the seconds; 0 where a task's time is not of one device type."""
+        """The errors of the log seconds; 0 where a task's time is not of one device type."""
         errors = np.zeros(len(results))
         opened = TimeModel.open(model)
         observed = _Observed.of(results, self.spec, opened.lines.kinds)
@@ -109,15 +109,15 @@ class PredictiveLearner(Learner):
         return errors
 
     def _open(self, model: bytes | None) -> TimeModel:
-        """The model before, or one that knows nothing."""
+        """The previous model; before the first, one that is not fitted."""
         if model:
             return TimeModel.open(model)
         types = len(self.platform.types)
         nothing = Examples(np.zeros((0, 3)), np.zeros(0, np.int64), np.zeros((0, types)))
-        return _knows_nothing(types, (), device_prices.start(types), nothing)
+        return _unfitted(types, (), device_prices.start(types), nothing)
 
     def _kept(self, examples: Examples) -> Examples:
-        """As many as are ever used again."""
+        """Only as many as may be used again."""
         most = slice(0, self.rule.examples)
         return Examples(examples.numbers[most], examples.kind[most], examples.log_seconds[most])
 
@@ -235,8 +235,8 @@ class _Observed:
 
     @classmethod
     def of(cls, results: Results, spec: RunSpec, kinds: tuple[str, ...]) -> _Observed:
-        """Of the results that one device type ran completely. `kinds`: known before; new ones are
-        numbered behind them."""
+        """Those of the results that one device type ran completely. New kinds are numbered after
+        `kinds`, which were known before."""
         type, time = whole_times(results, spec)
         rows = np.flatnonzero(type != NOWHERE)
         tasks = take(results.tasks, rows)
@@ -250,7 +250,7 @@ class _Observed:
         return cls(tuple(known), numbers_of(tasks), numbers, type[rows], log_seconds, off, rows)
 
     def with_examples(self, examples: Examples, enough: int) -> _Observed:
-        """With pre-training tasks for the types that have fewer than enough."""
+        """Add pre-training tasks for the types that have fewer than `enough`."""
         own = self.numbers, self.kind, self.type, self.log_seconds, self.off
         columns: list[list[Any]] = [[each] for each in own]
         for number in range(examples.log_seconds.shape[1]):
@@ -289,9 +289,7 @@ def whole_times(results: Results, spec: RunSpec) -> tuple[Integers, Floats]:
     return type, time
 
 
-def _knows_nothing(
-    types: int, kinds: tuple[str, ...], prices: Floats, examples: Examples
-) -> TimeModel:
+def _unfitted(types: int, kinds: tuple[str, ...], prices: Floats, examples: Examples) -> TimeModel:
     """A model before it is fitted."""
     rows = len(kinds) + 1
     lines = TimeLines(

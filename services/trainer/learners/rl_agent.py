@@ -314,7 +314,7 @@ class AgentLearner(Learner):
         return self._update(dqn, ": ".join(notes))
 
     def _newest_tasks(self, results: Results) -> Tasks:
-        """As many as are generated before the run."""
+        """As many of the newest tasks as are generated before the run."""
         return results.last(len(self._generated)).tasks
 
     def _restored(self, model: bytes | None) -> Dqn:
@@ -330,7 +330,7 @@ class AgentLearner(Learner):
 
 
 def _last(transitions: Transitions, results: Results, new: int | None) -> Transitions:
-    """Those of the last `new` results."""
+    """The transitions of the last `new` results; None: all."""
     if new is None:
         return transitions
     first = results.tasks.task_id[-new:][:1]

@@ -24,7 +24,7 @@ MOST_TASKS = 0.9
 
 @dataclass(frozen=True, slots=True)
 class TypeLoad:
-    """Of the tasks that are fastest on this device type; types that are as fast share them."""
+    """The load by tasks that are fastest on this device type; equally fast types share them."""
 
     tasks: float
     load: float

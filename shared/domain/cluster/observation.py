@@ -57,7 +57,8 @@ class Observation:
         return False
 
     def shorten(self, parts: list[Part]) -> None:
-        """Of a device that has more than it can remember: neighbours but the first become one."""
+        """Join neighbouring parts, but not the first one, of a device that has more than it can
+        remember."""
         parts[1:] = _joined(parts[1:])
 
     def finish_parts(self, device: int, now: float) -> float | None:

@@ -50,7 +50,7 @@ class Cluster:
     gaps: dict[int, list[Gap]] = field(default_factory=dict)  # of each device before that, in order
     clock: float = 0.0  # the latest arrival
     next_task: int = 0
-    # Of each unfinished task that may still have children: when it ends, and its last child's id.
+    # By unfinished task that may still have children: when it ends, and its last child's id.
     finished: dict[int, tuple[float, int]] = field(default_factory=dict)
 
     @classmethod
@@ -332,7 +332,7 @@ class KnownEnds:
         self._finish, self._last_child = finish, known_last_child(tasks).tolist()
 
     def end(self, parent: int, i: int, clock: float) -> float:
-        """Of a parent of the i-th task, or the clock if that is later."""
+        """When a parent of the i-th task ends, or the clock if that is later."""
         row = parent - self._first
         if row < 0:
             end = self._before.get(parent, (clock, 0))[0]

@@ -12,7 +12,7 @@ from shared.domain.spec_model import NonNegative, SpecModel
 
 
 class Error(SpecModel):
-    """Of simulated figures, relative to the real ones."""
+    """The error of simulated figures, relative to the real ones."""
 
     median: NonNegative
     p90: NonNegative

@@ -51,7 +51,7 @@ class Curve(SpecModel):
 
 
 class _Steps:
-    """Of each curve, the numbers where its next piece begins. The pieces of all curves are numbered
+    """The numbers where the next piece of each curve begins. The pieces of all curves are numbered
     one after the other."""
 
     def __init__(self, edges: Sequence[Floats]) -> None:

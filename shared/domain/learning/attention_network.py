@@ -86,7 +86,7 @@ class DeviceTypes:
 
     @property
     def score_per_second(self) -> Floats:
-        """Of the base rule, for a second of execution besides the second itself."""
+        """What the base rule adds for a second of execution, besides the second itself."""
         return self.running_price + self.scarcity_price
 
 

@@ -33,7 +33,7 @@ def least(types: int) -> Floats:
 def features(
     seconds: Floats, load: Floats, queued: Floats, type: Integers, types: int, scale: float
 ) -> Floats:
-    """Of tasks (rows) on the one device that each was given."""
+    """The features of tasks (rows) on the one device that each was given."""
     matrix = np.zeros((len(seconds), count(types)))
     matrix[:, 0] = queued
     matrix[:, 1] = seconds * load / scale

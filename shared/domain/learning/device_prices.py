@@ -68,7 +68,8 @@ def bulk_lane(platform: Platform, share: float) -> Bools:
 
 @dataclass(frozen=True, slots=True)
 class DevicePrices:
-    """Of each device (last axis); with a vector of prices for each candidate, of each candidate."""
+    """The prices of each device (last axis); with a vector of prices per candidate, those of each
+    candidate."""
 
     second: Floats  # 1 + price
     per_load: Floats  # for each second queued on all devices together

@@ -18,7 +18,7 @@ LEAST = 1e-12  # a platform may draw no power, or cost nothing
 
 
 def penalty(turnaround: Floats, energy: Floats, cost: Floats, spec: RunSpec) -> Floats:
-    """Of each task, in seconds."""
+    """The penalty of each task, in seconds."""
     weights, platform = spec.objective, spec.platform
     joules = energy / max(reference(platform.watts, platform), LEAST)
     dollars = cost / max(reference(_dollars_per_second(spec), platform), LEAST)
@@ -42,7 +42,7 @@ def reference(rates: Floats, platform: Platform) -> float:
 
 
 def _dollars_per_second(spec: RunSpec) -> Floats:
-    """Of each device type, by the cost model of the run."""
+    """The price of each device type, by the cost model of the run."""
     if spec.physics.cost_model == "cloud":
         return spec.platform.dollars_per_s
     return spec.platform.watts / JOULES_PER_KWH * spec.physics.dollars_per_kwh

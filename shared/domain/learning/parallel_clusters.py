@@ -97,7 +97,7 @@ def check_parallel(tasks: Tasks, spec: RunSpec) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """Of the task of each cluster."""
+    """What the task of each cluster costs."""
 
     turnaround: Floats
     energy: Floats

@@ -158,8 +158,8 @@ class Rollouts:
         discount: float,
         most_tried: int,
     ) -> Floats:
-        """Of each state and each device that its task may be placed on: the cost of that task and
-        of the `horizon` tasks behind it, which `score` places. The same tasks follow for all
+        """For each state and each device that its task may be placed on: the cost of that task
+        and of the `horizon` tasks behind it, which `score` places. The same tasks follow for all
         devices, so that differences are exact. Infinite: the device cannot run the task, or is not
         one of the `most_tried` of the least score."""
         devices = len(self.types.type_of)
@@ -185,7 +185,7 @@ class Rollouts:
             return possible
         scores, type_of = score(queued, task), self.types.type_of
         for device in range(1, len(type_of)):
-            # Of equal devices with equal queues one is enough.
+            # Try only one of several equal devices with equal queues.
             equal = queued[:, :device] == queued[:, device, None]
             twice = (equal & (type_of[:device] == type_of[device])).any(axis=1)
             scores[twice, device] = np.inf

@@ -83,8 +83,8 @@ class TimeLines:
         return np.column_stack([common + each for each in own])
 
     def log_seconds(self, numbers: Floats, kind_parts: Floats) -> Floats:
-        """Of each task (row) on each type (column). No matrix product: these sums have the same
-        bits on every CPU."""
+        """The logarithm of the seconds of each task (row) on each type (column). No matrix product:
+        these sums have the same bits on every CPU."""
         columns = [
             each[0] + each[1] * numbers[:, 0] + each[2] * numbers[:, 1] + each[3] * numbers[:, 2]
             for each in self.line
@@ -110,7 +110,7 @@ def _lines(x: Floats, type: Integers, y: Floats, types: int) -> Floats:
 
 
 def _shrunk(group: Integers, x: Floats, y: Floats, groups: int) -> Floats:
-    """Of each group the constant and the slope, by ridge regression."""
+    """The constant and the slope of each group, by ridge regression."""
 
     def sums(values: Floats) -> Floats:
         return np.asarray(np.bincount(group, values, groups), np.float64)

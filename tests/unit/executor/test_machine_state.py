@@ -42,7 +42,7 @@ class Machine:
         self.queues[device].first_since = self.moment - running
 
     def view(self, **columns: object) -> ClusterView:
-        """Of a policy that has to place a task that arrives now."""
+        """The view of a policy that has to place a task that arrives now."""
         overlapped = self.spec.physics.split == "overlapped"
         first = len(self.unfinished)
         state = observe(self.queues, self.unfinished, [0, 0], self.clock, first, overlapped)

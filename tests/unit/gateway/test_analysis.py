@@ -76,7 +76,7 @@ def test_two_that_both_fail_tie() -> None:
 
 
 def test_correlations_are_pearsons_and_none_where_nothing_varies() -> None:
-    """Of (1, 2, 3) with (2, 4, 7): 5 / sqrt(2 * 38/3)."""
+    """That of (1, 2, 3) with (2, 4, 7) is 5 / sqrt(2 * 38/3)."""
     columns = {
         "up": np.array([1.0, 2, 3]),
         "more": np.array([2.0, 4, 7]),

@@ -27,7 +27,7 @@ BUSY = Work(
 
 
 def choice(device: int, scores: list[float], **fields: Any) -> Choice:
-    """Of a task that arrives at 10 and takes 2 s on a GPU; no CPU can run it."""
+    """The choice for a task that arrives at 10 and takes 2 s on a GPU; no CPU can run it."""
     row = {
         "scheduler": "my_learner",
         "task_id": 7,

@@ -108,7 +108,7 @@ class TestRule:
 class TestAnyCluster:
     @staticmethod
     def corrections(order: list[int]) -> Floats:
-        """Of one task on devices of three types, in this order."""
+        """The corrections of one task on devices of three types, in this order."""
         spec = RunSpec.parse(
             {"cluster": {"devices": [{"type": name, "count": 2} for name in ("a", "b", "cpu")]}}
         )

@@ -45,7 +45,7 @@ def tasks_of(
 
 
 def results(name: str, spec: RunSpec, tasks: Tasks) -> dict[str, list[Any]]:
-    """Of the simulator, for a policy's decisions on an idle cluster."""
+    """The simulator's results for a policy's decisions on an idle cluster."""
     policy = load(name)
     assert isinstance(policy, ClusterPolicy)
     batch = Batch(Envelope("tasks", "run", 0, 0.0), batches.task_rows(tasks))

@@ -94,7 +94,7 @@ class TestForestShares:
 class TestChoiceOfGpu:
     @staticmethod
     def devices(spec: RunSpec, count: int) -> list[int]:
-        """Of equal tasks of size 1000 and intensity 0.5 that arrive together, all on a GPU."""
+        """The GPUs of equal tasks of size 1000 and intensity 0.5 that arrive together."""
         ones = np.ones(count)
         tasks = Tasks(np.arange(count), 1000 * ones, 0.5 * ones, 0 * ones, 0 * ones)
         cluster = Cluster.idle(len(spec.platform))

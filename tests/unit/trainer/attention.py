@@ -56,7 +56,7 @@ def pretrained(spec: str) -> bytes:
 
 
 def results_of(tasks: Tasks, device: Integers, spec: RunSpec) -> Results:
-    """Of whole tasks on these devices."""
+    """The results of whole tasks on these devices."""
     platform = spec.platform
     on_accelerator = np.isin(device, platform.accelerators)
     decisions = Decisions(

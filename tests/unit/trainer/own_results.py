@@ -26,7 +26,7 @@ def pretraining_tasks(spec: RunSpec, count: int = 600) -> Tasks:
 def results_of(
     policy: LearnedClusterPolicy, body: bytes | None, spec: RunSpec, tasks: Tasks
 ) -> Results:
-    """Of the tasks on an idle cluster; without a model, as before the first."""
+    """The results of the tasks on an idle cluster; without a model, as before the first one."""
     visible, cluster = visible_spec(spec, policy), Cluster.idle(len(spec.platform))
     prepared: Any = None
     if body is not None:

@@ -62,7 +62,7 @@ def test_queues_are_what_was_left_of_the_tasks_before() -> None:
 
 
 def total_wait(arrival: Floats, time: Floats, without: int = -1) -> float:
-    """Of the tasks of one device; one of them may be left out."""
+    """The total wait of the tasks of one device; one of them may be left out."""
     free = total = 0.0
     for row, (now, takes) in enumerate(zip(arrival.tolist(), time.tolist(), strict=True)):
         if row != without:

@@ -76,7 +76,7 @@ def test_equal_devices_are_pooled_by_their_counts(sampling: Path) -> None:
     gpu, cpu = import_starpu(sampling, "mine").curves
     assert (gpu.kind, gpu.type, gpu.sizes, gpu.counts) == ("gemm", "k40m", (1000, 2000), (40, 10))
     assert gpu.seconds == pytest.approx((125e-6, 300e-6), rel=1e-9)
-    # Of 30 times 100 and 10 times 200 the variance is (30 * 25^2 + 10 * 75^2) / 40 = 1875.
+    # The variance of 30 times 100 and 10 times 200 is (30 * 25^2 + 10 * 75^2) / 40 = 1875.
     assert gpu.deviations == pytest.approx((1875**0.5 / 125, 0.1), rel=1e-6)
     assert cpu.type == "cpu"
     assert cpu.seconds == pytest.approx((2e-3, 9e-3), rel=1e-9)

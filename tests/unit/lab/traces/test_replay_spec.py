@@ -228,7 +228,7 @@ def test_on_measured_times_pretraining_has_the_kinds_of_the_first_part(tmp_path:
         trace,
         first_part(trace.batches(), most=3),
     )
-    # Of a: sizes 2 and 8, whose logarithms lie ln 2 to each side of ln 4; 20 MB for a size of 10.
+    # Kind a: sizes 2 and 8, whose logarithms lie ln 2 to each side of ln 4; 20 MB for size 10.
     a, b = made["workload"]["kinds"]
     assert (a["kind"], a["weight"], a["memory_mb_per_size"]) == ("a", 2, 2)
     assert a["widths"] == [{"width": 1, "weight": 1}, {"width": 2, "weight": 1}]

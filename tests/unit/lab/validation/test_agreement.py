@@ -59,7 +59,7 @@ def test_only_pairs_that_differ_by_more_than_the_repetitions_must_keep_their_ord
 
 def test_tau_is_the_mean_over_workloads() -> None:
     real = [outcomes(a=1, b=2, c=3, d=4)]
-    # Of 6 pairs 1 is reversed: (5 - 1) / 6; then all of them: -1.
+    # 1 of 6 pairs is reversed: (5 - 1) / 6; then all of them: -1.
     one = Comparison(real, outcomes(a=1, b=3, c=2, d=4))
     all_ = Comparison(real, outcomes(a=4, b=3, c=2, d=1))
     assert order_of([one]).kendall_tau == pytest.approx(4 / 6, abs=1e-4)

@@ -66,7 +66,7 @@ def tasks_in(spec: RunSpec, count: int = 600) -> Tasks:
 
 
 def plain(arrival: list[float], size: list[float], memory: float = 0.0, parents: Any = ()) -> Tasks:
-    """Of intensity 0.5: a task of size 1000 takes 1 s on the CPU and 0.4 s on a GPU."""
+    """Tasks of intensity 0.5: one of size 1000 takes 1 s on the CPU and 0.4 s on a GPU."""
     count = len(arrival)
     return Tasks(
         task_id=np.arange(count),

@@ -17,7 +17,7 @@ def spec_of(physics: dict[str, Any] | None = None, **objective: float) -> RunSpe
 
 
 def penalty_of(spec: RunSpec) -> float:
-    """Of a task that took 3 s, 160 J and $0.00012."""
+    """The penalty of a task that took 3 s, 160 J and $0.00012."""
     (value,) = penalty(np.array([3.0]), np.array([160.0]), np.array([0.00012]), spec)
     return float(value)
 

@@ -98,7 +98,7 @@ SPEC = RunSpec.parse(
 
 
 def fingerprint(spec: RunSpec) -> str:
-    """Of 20,000 tasks and of what half of each on a GPU costs."""
+    """A hash of 20,000 tasks and of what half of each on a GPU costs."""
     tasks, _ = generate(spec, Cursor(), 20_000)
     priced = price(tasks, np.full(len(tasks), 0.5), spec)
     columns = (tasks.size, tasks.compute_intensity, tasks.memory_required, tasks.arrival_time)

@@ -425,7 +425,7 @@ def test_prices_and_schedules_agree_with_the_independent_simulation(
     cluster, drawn = run
     rows, simulation = results_of(drawn, cluster)
     assert_prices_agree(rows, drawn, cluster)
-    # Of the same lengths of parts, every start and finish is the same to the last bit.
+    # With the same lengths of parts, every start and finish is the same to the last bit.
     truth = by_intervals(drawn, parts_of(rows), cluster)
     assert_schedules_agree(rows, simulation, drawn, truth, rel=0)
 

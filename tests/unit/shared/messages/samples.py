@@ -10,7 +10,7 @@ import pytest
 from shared.errors import Unreadable
 from shared.messages import batches
 from shared.messages.batches import Envelope, decode, encode
-from shared.messages.columns import RESULT
+from shared.messages.columns import FLAG, FLOAT, RESULT, TEXT
 
 COLUMNS: dict[str, list[Any]] = {
     "task_id": [300, 301, 302],
@@ -37,13 +37,14 @@ DECISION_COLUMNS: dict[str, list[Any]] = {
     "predicted": [[0.5, 2.0], [], [1.5, -1.0]],
     "scores": [[0.5, 1.0, 2.5], [], []],
 }
-RESULT_COLUMNS: dict[str, list[Any]] = {
-    name: [0.5, 1.5, 2.5] for name in [column.name for column in RESULT]
-} | {
-    "status": ["ok", "ok", "failed"],
-    "reason": ["", "ran again", "killed by signal 9"],
-    "attempt": [1, 2, 1],
-    "energy_measured": [True, False, False],
+RESULT_VALUES: dict[pa.DataType, list[Any]] = {
+    FLOAT: [0.5, 1.5, 2.5],
+    TEXT: ["", "ran again", "killed by signal 9"],
+    FLAG: [True, False, False],
+    pa.int32(): [1, 2, 1],
+}
+RESULT_COLUMNS = {column.name: RESULT_VALUES[column.type] for column in RESULT} | {
+    "status": ["ok", "ok", "failed"]
 }
 CONTENT = {
     "tasks": COLUMNS,
