@@ -12,8 +12,8 @@ from pathlib import Path
 NICENESS = {
     "gateway": 5,
     "scheduler": 8,
-    "recorder": 12,
-    "clickhouse": 12,
+    "recorder": 5,
+    "clickhouse": 5,
     "trainer": 15,
     "lab": 15,
 }
@@ -23,8 +23,8 @@ TRIES = 50
 async def lower_priority(pid: int, niceness: int) -> None:
     """Of a process that has just been started in a session of its own.
 
-    Linux first shares the cores among sessions, whatever the niceness of their processes, unless the
-    session has one, too. Without privileges that can be set ten times a second.
+    Linux first shares the cores among sessions, whatever the niceness of their processes: a session
+    has its own. Without privileges it can be set ten times a second.
     """
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, pid, niceness)

@@ -69,12 +69,15 @@ def make(settings: Settings) -> Service:
     async def on_tasks(messages: Messages) -> None:
         await recorder.store(messages.raw_message, contents.read_batch, contents.task_tables)
 
-    @subscriber(subjects.RESULTS, "Results, stored")
     async def on_results(messages: Messages) -> None:
         stored = await recorder.store(
             messages.raw_message, contents.read_batch, contents.result_tables
         )
         recorder.observe_latency(stored)
+
+    # One group is read while ClickHouse stores the other.
+    for title in ("Results, stored", "More results, stored"):
+        subscriber(subjects.RESULTS, title)(on_results)
 
     @subscriber(subjects.EVENTS, "Events, stored")
     async def on_events(messages: Messages) -> None:

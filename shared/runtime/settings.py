@@ -118,7 +118,7 @@ class Settings(BaseSettings):
     # How long the recorder waits for more messages to share one insert: fewer, larger inserts save
     # a third of ClickHouse's work, and the live feed does not depend on it.
     record_linger: Duration = timedelta(milliseconds=500)
-    record_messages: int = Field(default=128, ge=1)
+    record_messages: int = Field(default=64, ge=1)
 
     # The trainer works at most this share of the time, so that it never starves the pipeline.
     trainer_share: float = Field(default=0.5, gt=0, le=1)
