@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -43,3 +44,19 @@ async def test_a_log_never_grows_beyond_two_files(
     assert "\0" not in log.read_text()
     numbers = [int(line) for line in (old.read_text() + log.read_text()).splitlines()]
     assert numbers == sorted(set(numbers))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sessions have a niceness on Linux only")
+async def test_a_process_has_its_niceness_and_so_has_its_session(tmp_path: Path) -> None:
+    niceness = os.getpriority(os.PRIO_PROCESS, 0) + 1
+    waiting = Program(sys.executable, "-c", "import time; time.sleep(600)")
+    child = Child("sleeper", waiting, {}, tmp_path / "log", niceness=niceness)
+    await child.start()
+    assert child.pid is not None
+    session = Path(f"/proc/{child.pid}/autogroup")
+    async with asyncio.timeout(60):
+        while os.getpriority(os.PRIO_PROCESS, child.pid) != niceness or (
+            session.exists() and not session.read_text().endswith(f" nice {niceness}\n")
+        ):
+            await asyncio.sleep(0.01)
+    await child.stop()

@@ -80,6 +80,13 @@ def test_rounding_loses_no_task() -> None:
     assert [send_all(pacer, 0.1 * (tick + 1)) for tick in range(50)] == [1] * 50
 
 
+def test_a_slow_run_waits_for_ten_tasks_but_not_longer_than_half_a_second() -> None:
+    assert Pacer(50, 50, now=7).wait(7, tick=0.05) == pytest.approx(0.2)
+    assert Pacer(20, 50, now=7).wait(7, tick=0.05) == pytest.approx(0.5)
+    assert Pacer(5, 50, now=7).wait(7, tick=0.05) == pytest.approx(0.5)
+    assert Pacer(50, 50, now=7).wait(7.15, tick=0.01) == pytest.approx(0.05)
+
+
 def test_the_wait_is_until_the_next_task_but_at_least_a_tick() -> None:
     assert Pacer(0.5, 50, now=7).wait(7, tick=0.05) == pytest.approx(2)
     assert Pacer(0.5, 50, now=7).wait(8.5, tick=0.05) == pytest.approx(0.5)
