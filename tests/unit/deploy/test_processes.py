@@ -12,6 +12,7 @@ import pytest
 from deploy.local import processes
 from deploy.local.launchers import Program
 from deploy.local.processes import Child
+from tests.waiting import until
 
 # One write per line, as our services log. With PYTHONUNBUFFERED `print` makes two, and the log may
 # be rotated between them.
@@ -52,11 +53,14 @@ async def test_a_process_has_its_niceness_and_so_has_its_session(tmp_path: Path)
     waiting = Program(sys.executable, "-c", "import time; time.sleep(600)")
     child = Child("sleeper", waiting, {}, tmp_path / "log", niceness=niceness)
     await child.start()
-    assert child.pid is not None
-    session = Path(f"/proc/{child.pid}/autogroup")
-    async with asyncio.timeout(60):
-        while os.getpriority(os.PRIO_PROCESS, child.pid) != niceness or (
-            session.exists() and not session.read_text().endswith(f" nice {niceness}\n")
-        ):
-            await asyncio.sleep(0.01)
+    pid = child.pid
+    assert pid is not None
+    session = Path(f"/proc/{pid}/autogroup")
+
+    def lowered() -> bool:
+        if session.exists() and not session.read_text().endswith(f" nice {niceness}\n"):
+            return False
+        return os.getpriority(os.PRIO_PROCESS, pid) == niceness
+
+    await asyncio.to_thread(until, lowered)
     await child.stop()
