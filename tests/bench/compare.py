@@ -34,6 +34,9 @@ FIGURES = {
     ),
     "p99 at 100 tasks/s, steady, ms": ("latency", "100_tasks_per_s_steady", "p99_ms"),
     "p99 at 1,000 tasks/s, steady, ms": ("latency", "1000_tasks_per_s_steady", "p99_ms"),
+    "p99 at 100 tasks/s, steady, eight schedulers, ms": (
+        *("latency", "100_tasks_per_s_steady_eight_schedulers", "p99_ms"),
+    ),
     "run of 20,000 tasks, rules alone, s": ("short_run_s",),
     "all schedulers at 20 tasks/s, cores": ("live_cores",),
     "healthy after `hybrid up`, s": ("start", "healthy_s"),

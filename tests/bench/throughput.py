@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,8 @@ from tests.e2e.arena import ArenaProcess
 
 # Those that look at the task alone and do not learn.
 SIX_RULES = ("cpu_only", "gpu_only", "greedy", "oracle", "random", "round_robin")
+# Those that look at the task alone, learners included: the built-in ones until version 0.1.
+EIGHT = (*SIX_RULES, "hybrid_ml", "rl_agent")
 SHORT_RUN_TASKS = 20_000
 LIVE_PACE = 20.0
 PROFILED = ("scheduler greedy", "simulator", "recorder")
@@ -121,6 +123,9 @@ def measure_runs(tasks: int, seconds: float, profile: Path | None = None) -> dic
             "100_tasks_per_s_from_the_start": _latency_of(arena, 100, seconds, 0.0),
             "100_tasks_per_s_steady": _latency_of(arena, 100, seconds, WARM_UP_SECONDS),
             "1000_tasks_per_s_steady": _latency_of(arena, 1000, seconds, WARM_UP_SECONDS),
+            "100_tasks_per_s_steady_eight_schedulers": _latency_of(
+                arena, 100, seconds, WARM_UP_SECONDS, EIGHT
+            ),
         }
         live = measure_live(arena, seconds)
         report.progress("warm-up")
@@ -142,9 +147,17 @@ def measure_runs(tasks: int, seconds: float, profile: Path | None = None) -> dic
     }
 
 
-def _latency_of(arena: ArenaProcess, pace: float, seconds: float, warm_up: float) -> dict[str, Any]:
-    report.progress(f"latency: {pace:g} tasks/s for {warm_up + seconds:.0f} s")
-    return asyncio.run(measure_latency(arena, pace, BUILT_IN, seconds, warm_up=warm_up))
+def _latency_of(
+    arena: ArenaProcess,
+    pace: float,
+    seconds: float,
+    warm_up: float,
+    schedulers: Sequence[str] = BUILT_IN,
+) -> dict[str, Any]:
+    report.progress(
+        f"latency: {pace:g} tasks/s, {len(schedulers)} schedulers, {warm_up + seconds:.0f} s"
+    )
+    return asyncio.run(measure_latency(arena, pace, schedulers, seconds, warm_up=warm_up))
 
 
 def measure_live(arena: ArenaProcess, seconds: float) -> float:
