@@ -148,6 +148,10 @@ bench-compare: setup dashboard ## Measure another revision and this one alternat
 bench-stages: setup ## Measure what one run cannot spread over processes: generator, virtual cluster, stream; prints JSON
 	@$(BIN)/python -m tests.bench.stages $(ARGS)
 
+.PHONY: bench-scale
+bench-scale: setup ## Measure what a decision costs as schedulers, devices and runs grow; prints JSON
+	@$(BIN)/python -m tests.bench.scale $(ARGS)
+
 .PHONY: bench-policies
 bench-policies: setup ## Measure policies that see their cluster: cost, throughput, replicas, takeover; prints JSON
 	@$(BIN)/python -m tests.bench.policies $(ARGS)
