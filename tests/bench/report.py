@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -39,23 +40,44 @@ def publish(target: str, measured: Mapping[str, Any], table: Table, *, write: bo
     json.dump(measured, sys.stdout, indent=2)
     print()
     if write:
-        PAGE.write_text(updated(PAGE.read_text(), target, section(target, measured, table)))
+        text = section(target, measured, table)
+        PAGE.write_text(updated(PAGE.read_text(), f"make {target}", text))
         print(f"updated the section of make {target} in {PAGE}", file=sys.stderr)
 
 
-def updated(page: str, target: str, text: str) -> str:
-    found = re.compile(rf"(<!-- make {target} -->\n).*?(<!-- end -->)", re.S)
-    if not found.search(page):
-        raise SystemExit(f"{PAGE} has no section <!-- make {target} --> ... <!-- end -->: add one")
-    return found.sub(lambda match: f"{match[1]}{text}{match[2]}", page)
+def record(figures: Mapping[str, str], measured: Mapping[str, Any]) -> None:
+    """Write this version's line of the record; those of other versions stay."""
+    version = metadata.version("hybrid-ml-scheduler")
+    row = [version, str(datetime.now(UTC).date()), _machine(measured["machine"])]
+    head = ["version", "day", "machine", *figures]
+    page = PAGE.read_text()
+    before = _section_of(page, "record").group(2).splitlines()[2:]
+    kept = [line for line in before if not line.startswith(f"| {version} |")]
+    lines = _markdown([head, [*row, *figures.values()]]).splitlines()
+    PAGE.write_text(updated(page, "record", "\n".join([*lines[:2], *kept, lines[2]]) + "\n"))
+
+
+def updated(page: str, name: str, text: str) -> str:
+    found = _section_of(page, name)
+    return page[: found.start(2)] + text + page[found.end(2) :]
+
+
+def _section_of(page: str, name: str) -> re.Match[str]:
+    found = re.search(rf"(<!-- {name} -->\n)(.*?)(<!-- end -->)", page, re.S)
+    if found is None:
+        raise SystemExit(f"{PAGE} has no section <!-- {name} --> ... <!-- end -->: add one")
+    return found
 
 
 def section(target: str, measured: Mapping[str, Any], table: Table) -> str:
     arguments = shlex.join(argument for argument in sys.argv[1:] if argument != "--write")
     command = f"make {target}" + (f" ARGS='{arguments}'" if arguments else "")
-    where = "{cpu}, {cores} cores, {memory_gib:.0f} GiB of memory".format_map(measured["machine"])
-    day = datetime.now(UTC).date()
+    where, day = _machine(measured["machine"]), datetime.now(UTC).date()
     return f"`{command}` on {day}, commit {_commit()}; {where}.\n\n{_markdown(table)}\n"
+
+
+def _machine(described: Mapping[str, Any]) -> str:
+    return "{cpu}, {cores} cores, {memory_gib:.0f} GiB of memory".format_map(described)
 
 
 def _commit() -> str:

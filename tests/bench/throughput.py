@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.domain.schedulers import BUILT_IN
-from tests.bench import report
+from tests.bench import machine, report
 from tests.bench.latency import WARM_UP_SECONDS, measure_latency
 from tests.bench.processes import cpu_seconds, memory_in_use, processes, running_arena
 from tests.counting import once
@@ -52,6 +52,8 @@ def main() -> None:
         **measure_runs(given.tasks, given.seconds, given.profile),
     }
     report.publish("bench", measured, table(measured), write=given.write)
+    if given.write:
+        report.record(record(measured), {"machine": machine.describe()})
 
 
 def table(found: dict[str, Any]) -> report.Table:
@@ -82,6 +84,23 @@ def table(found: dict[str, Any]) -> report.Table:
         ),
         ("memory of all processes after the runs", f"{found['memory']['total_mib']:,} MiB"),
     ]
+
+
+def record(found: dict[str, Any]) -> dict[str, str]:
+    """The figures that every release is measured by."""
+    start, p99 = found["start"], {name: each["p99_ms"] for name, each in found["latency"].items()}
+    return {
+        "six rules, tasks/s": f"{found['rules']['tasks_per_s']:,}",
+        "all schedulers, tasks/s": f"{found['everybody']['tasks_per_s']:,}",
+        "p99 at 100 tasks/s, ms": f"{p99['100_tasks_per_s_steady']:.0f}",
+        "from a run's start on": f"{p99['100_tasks_per_s_from_the_start']:.0f}",
+        "at 1,000 tasks/s": f"{p99['1000_tasks_per_s_steady']:.0f}",
+        "20,000 tasks, s": f"{found['short_run_s']:.1f}",
+        "cores at 20 tasks/s": f"{found['live_cores']:.2f}",
+        "healthy, s": f"{start['healthy_s']:.1f}",
+        "first result, s": f"{start['first_stored_result_s']:.1f}",
+        "memory, MiB": f"{found['memory']['total_mib']:,}",
+    }
 
 
 def _rate(run: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,22 @@ def test_a_command_replaces_its_own_section(
     assert kept.endswith("<!-- end -->\n<!-- make chaos -->\nkept\n<!-- end -->\n")
     with pytest.raises(SystemExit, match="no section <!-- make bench-x -->"):
         report.publish("bench-x", MEASURED, [("what",)], write=True)
+
+
+def test_the_record_keeps_the_lines_of_other_versions(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.md"
+    own = version("hybrid-ml-scheduler")
+    page.write_text(
+        f"# Page\n<!-- record -->\n| version |\n|---|\n| 0.0.1 | old |\n| {own} | older |\n"
+        "<!-- end -->\nThe end.\n"
+    )
+    monkeypatch.setattr(report, "PAGE", page)
+    report.record({"rate": "7/s"}, MEASURED)
+    lines = page.read_text().splitlines()
+    assert lines[2] == "| version | day | machine | rate |"
+    assert lines[4] == "| 0.0.1 | old |"
+    assert lines[5].startswith(f"| {own} | ")
+    assert lines[5].endswith(" | a CPU, 2 cores, 8 GiB of memory | 7/s |")
+    assert lines[6:] == ["<!-- end -->", "The end."]
