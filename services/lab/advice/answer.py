@@ -18,6 +18,8 @@ from shared.domain.schedulers import CLAIRVOYANT, ORACLE
 from shared.domain.spec import RunSpec
 
 MONTH_S = 30 * 86_400
+# A choice among more is no answer.
+FEW = 3
 # Other objectives that a user may have.
 OBJECTIVES = {
     "turnaround alone": {"turnaround": 1.0},
@@ -230,9 +232,12 @@ def undecided_note(answer: Answer) -> str:
 
 
 def headline(answer: Answer) -> str:
-    verdict = answer.verdict
-    if verdict is None:
+    if answer.verdict is None:
         return "The time budget was too short for an answer."
+    return recommendation(answer.verdict)
+
+
+def recommendation(verdict: Verdict) -> str:
     equal = [n for n in [verdict.best, *verdict.named("equal")] if n != verdict.recommended]
     as_good = f"; {', '.join(equal)} would do as well (within {INDIFFERENT:.0%})" if equal else ""
     if verdict.decided:
@@ -240,10 +245,19 @@ def headline(answer: Answer) -> str:
         behind = f"; {', '.join(close)} may be equal or worse, but hardly better" if close else ""
         return f"Use {verdict.recommended}{as_good}{behind}."
     unclear = [verdict.best, *verdict.named("unknown")]
-    return (
-        f"The data do not show which of {', '.join(unclear)} is best{as_good}; "
-        f"{verdict.best} had the smallest mean."
+    worse = [each for each in verdict.compared if each.standing == "worse"]
+    if len(unclear) > FEW or not worse:
+        return (
+            f"The data do not show which of {', '.join(unclear)} is best{as_good}; "
+            f"{verdict.best} had the smallest mean."
+        )
+    beside = worse[0].ratio
+    assert beside is not None  # or it would not be known to be worse
+    behind = (
+        f"next is {worse[0].scheduler}, {beside.mean:.2f} times the objective "
+        f"[{beside.low:.2f}, {beside.high:.2f}]"
     )
+    return f"Use {' or '.join(unclear)}: the data do not show which of them is best{as_good}; {behind}."
 
 
 def numbers(answer: Answer) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import random
 import numpy as np
 import pytest
 
+from services.lab.advice.answer import recommendation
 from services.lab.advice.verdict import difference, judge
 
 
@@ -103,3 +104,24 @@ def test_differences_are_paired_and_scaled() -> None:
     assert found is not None
     assert found.mean == pytest.approx(60 * (2 + 3) / 2)
     assert found.n == 2
+
+
+def test_a_tie_of_two_is_an_answer_when_all_others_are_worse() -> None:
+    first = around(10, 0.9)
+    values = {
+        "predictive": first,
+        "attention_agent": times(first, 1.0, 0.3, 2),
+        "eft": times(first, 1.5, 0.02, 3),
+        "greedy": times(first, 9.0, 0.02, 4),
+    }
+    verdict = judge(values)
+    assert not verdict.decided
+    text = recommendation(verdict)
+    assert text.startswith(f"Use {verdict.best} or ")
+    assert "the data do not show which of them is best; next is eft, 1." in text
+
+
+def test_a_tie_of_all_is_no_answer() -> None:
+    first = around(10, 0.9)
+    verdict = judge({"predictive": first, "attention_agent": times(first, 1.0, 0.3, 2)})
+    assert recommendation(verdict).startswith("The data do not show which of ")
