@@ -257,7 +257,8 @@ def recommendation(verdict: Verdict) -> str:
         f"next is {worse[0].scheduler}, {beside.mean:.2f} times the objective "
         f"[{beside.low:.2f}, {beside.high:.2f}]"
     )
-    return f"Use {' or '.join(unclear)}: the data do not show which of them is best{as_good}; {behind}."
+    candidates = " or ".join(unclear)
+    return f"Use {candidates}: the data do not show which of them is best{as_good}; {behind}."
 
 
 def numbers(answer: Answer) -> dict[str, Any]:
