@@ -14,6 +14,9 @@ from services.cli.output import coloured, out, print_json, race_table
 from services.cli.runs.completion import pretraining_line, suspended_lines
 from services.cli.tables import right, table
 
+# A service that NATS refuses cannot say so itself.
+NOT_ON_THE_BUS = "it does not run, or NATS refuses its password; its log says which"
+
 
 def status(run: Run = None, url: Url = None, data_dir: DataDir = None, json: Json = False) -> None:
     """Show the services, the race between the schedulers, and who lags behind.
@@ -51,7 +54,7 @@ def _show_health(url: str, health: Any) -> None:
     services = [f"{name} ×{n}" if n > 1 else name for name, n in sorted(counts.items())]
     out.print(f"services: {', '.join(services)}")
     for missing in health["missing"]:
-        out.print(f"  [red]missing: {missing}[/]")
+        out.print(f"  [red]missing: {missing}: {NOT_ON_THE_BUS}[/]")
 
 
 def _show_run(status: Any) -> None:

@@ -4,6 +4,9 @@ import { count, dateTime } from "../../format";
 import { labelOf } from "../../schedulers";
 import { Badge, type Column, Table, Widget } from "../../ui";
 
+// A service that NATS refuses cannot say so itself.
+const NOT_ON_THE_BUS = "missing: it does not run, or NATS refuses its password; its log says which";
+
 export function Services() {
   const health = usePolled<Health>("/api/health", 5_000);
   const data = health.data;
@@ -21,7 +24,7 @@ export function Services() {
         <PartBadge name="NATS" ok={data?.nats.ok ?? false} problem={data?.nats.problem ?? null} />
         <PartBadge name="ClickHouse" ok={data?.clickhouse.ok ?? false} problem={data?.clickhouse.problem ?? null} />
         {data?.missing.map((name) => (
-          <PartBadge key={name} name={name} ok={false} problem="missing" />
+          <PartBadge key={name} name={name} ok={false} problem={NOT_ON_THE_BUS} />
         ))}
       </ul>
       <Table
