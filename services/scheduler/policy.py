@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from shared.domain.cluster.cluster_view import ClusterView
-from shared.domain.hardware.platform import NOWHERE
+from shared.domain.hardware.platform import Platform
 from shared.domain.schedulers import BUILT_IN, check_scheduler_name
 from shared.domain.spec import RunSpec
-from shared.domain.tasks import Decisions, Integers, Tasks
+from shared.domain.tasks import Decisions, Tasks
 from shared.errors import ArenaError
 from shared.runtime.plugins import (
     POLICY_GROUP,
@@ -92,23 +92,24 @@ def check(decisions: Decisions, tasks: Tasks, spec: RunSpec, name: str) -> Decis
     if not ((share >= 0) & (share <= 1)).all():
         bad = share[~((share >= 0) & (share <= 1))][0]
         raise PolicyError(f"{name}: gpu_fraction must be 0..1, got {bad}")
-    platform = spec.platform
-    _check_devices("device", decisions.device, platform.accelerators, tasks, name)
-    _check_devices("cpu", decisions.cpu, platform.cpus, tasks, name)
+    _check_devices("device", decisions.device, spec.platform, tasks, name)
+    _check_devices("cpu", decisions.cpu, spec.platform, tasks, name)
     return decisions
 
 
 def _check_devices(
-    field: str, chosen: object, allowed: Integers, tasks: Tasks, policy: str
+    field: str, chosen: object, platform: Platform, tasks: Tasks, policy: str
 ) -> None:
     if chosen is None:
         return
     numbers = np.asarray(chosen)
     if numbers.shape != (len(tasks),):
         raise PolicyError(f"{policy}: {field} has shape {numbers.shape} for {len(tasks)} tasks")
-    wrong = (numbers != NOWHERE) & ~np.isin(numbers, allowed)
+    accelerator = field == "device"
+    wrong = platform.misnamed(numbers, accelerator=accelerator)
     if wrong.any():
-        kind = "an accelerator" if field == "device" else "a CPU"
+        kind = "an accelerator" if accelerator else "a CPU"
+        allowed = platform.accelerators if accelerator else platform.cpus
         raise PolicyError(
             f"{policy}: {field} must be the number of {kind} ({allowed[0]}..{allowed[-1]})"
             if len(allowed)

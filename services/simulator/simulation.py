@@ -8,7 +8,6 @@ import pyarrow as pa
 from shared.domain.cluster import virtual_cluster as virtual
 from shared.domain.cluster.cluster_tracker import follow
 from shared.domain.cluster.observation import Observation
-from shared.domain.hardware.platform import NOWHERE
 from shared.domain.physics import Price, price
 from shared.domain.tasks import Floats, Integers, Tasks
 from shared.errors import Unreadable
@@ -75,15 +74,11 @@ class Simulation(Checkpoint):
         return device.astype(np.int64), cpu.astype(np.int64)
 
     def _check(self, tasks: Tasks, device: Integers, cpu: Integers) -> None:
-        platform = self.spec.platform
-        for name, number, allowed in (
-            ("device", device, platform.accelerators),
-            ("cpu", cpu, platform.cpus),
-        ):
-            wrong = (number != NOWHERE) & ~np.isin(number, allowed)
+        for name, numbers in (("device", device), ("cpu", cpu)):
+            wrong = self.spec.platform.misnamed(numbers, accelerator=name == "device")
             if wrong.any():
                 kind = "accelerator" if name == "device" else "CPU"
-                raise Unreadable(f"{name} {number[wrong][0]} is no {kind} of the cluster")
+                raise Unreadable(f"{name} {numbers[wrong][0]} is no {kind} of the cluster")
         if tasks.task_id[0] != self.cluster.next_task:
             raise Unreadable(
                 f"batch starts with task {tasks.task_id[0]}, task {self.cluster.next_task} is next"

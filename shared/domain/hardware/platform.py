@@ -98,9 +98,9 @@ class Platform:
         self._position = np.zeros(len(self.type_of), np.int64)
         for same in self.of_type:
             self._position[same] = np.arange(len(same))
-        accelerator = np.array([each.accelerator for each in self.types])[self.type_of]
-        self.accelerators: Integers = np.flatnonzero(accelerator)
-        self.cpus: Integers = np.flatnonzero(~accelerator)
+        self._accelerator = np.array([each.accelerator for each in self.types])[self.type_of]
+        self.accelerators: Integers = np.flatnonzero(self._accelerator)
+        self.cpus: Integers = np.flatnonzero(~self._accelerator)
         # The CPUs sorted by node, and where in that list the CPUs of each node are.
         self._cpus_by_node = self.cpus[np.argsort(self.node_of[self.cpus], kind="stable")]
         self._cpu_count = np.bincount(self.node_of[self.cpus], minlength=len(self.node_names))
@@ -126,6 +126,14 @@ class Platform:
     def number_of(self, name: str) -> int:
         """The number of a device type."""
         return next(number for number, each in enumerate(self.types) if each.name == name)
+
+    def misnamed(self, numbers: Integers | Floats, *, accelerator: bool) -> Bools:
+        """Which of the numbers are neither NOWHERE nor that of an accelerator, or of a CPU."""
+        known = (numbers >= 0) & (numbers < len(self))
+        index = np.where(known, numbers, 0).astype(np.int64)
+        right = known & (index == numbers) & (self._accelerator[index] == accelerator)
+        wrong: Bools = (numbers != NOWHERE) & ~right
+        return wrong
 
     def rotate(self, task_id: Integers) -> Integers:
         """The accelerators in rotation by task id."""

@@ -49,6 +49,17 @@ def test_names_are_of_the_type_its_number_in_the_node_and_the_node() -> None:
     ]
 
 
+def test_numbers_that_name_no_accelerator_or_no_cpu_are_found() -> None:
+    rack = platform_of(RACK)
+    numbers = np.array([NOWHERE, 0, 5, 6, 8, 9, -2])
+    expected = [False, False, False, True, True, True, True]
+    assert rack.misnamed(numbers, accelerator=True).tolist() == expected
+    expected = [False, True, True, False, False, True, True]
+    assert rack.misnamed(numbers, accelerator=False).tolist() == expected
+    fractions = np.array([1.0, 1.5, np.nan, np.inf])
+    assert rack.misnamed(fractions, accelerator=True).tolist() == [False, True, True, True]
+
+
 def test_the_accelerators_take_turns_by_task_id() -> None:
     assert platform_of(RACK).rotate(IDS).tolist() == [0, 1, 2, 3, 4, 5] * 2
     assert platform_of({}).rotate(np.array([0, 5, 7])).tolist() == [0, 1, 3]
