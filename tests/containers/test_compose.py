@@ -7,6 +7,7 @@ import yaml
 from docker.models.containers import Container
 
 from tests.containers.cluster import ROOT, SLOW, Cluster
+from tests.containers.load import Load
 from tests.counting import COUNTED, once
 from tests.e2e.arena import FINGERPRINT, RULES
 from tests.real_results import ROWS, SPEC, check_rows
@@ -58,10 +59,9 @@ def test_any_container_may_be_restarted_or_killed_in_the_middle_of_a_run(
     spec = {"tasks": TASKS, "seed": 7, "schedulers": list(RULES)}
     undisturbed = cluster.start_run(**spec, pace="max")
     cluster.complete(undisturbed)
-    run = cluster.start_run(**spec, pace=200)
+    load = Load(cluster, **spec, pace=200)
     for service in STARTED:
-        sent = cluster.status(run)["tasks_sent"]
-        cluster.wait_for(run, lambda status, sent=sent: status["tasks_sent"] > sent)
+        load.wait_for_more("tasks_sent")
         for container in cluster.containers(service):
             if how == "restart":
                 container.restart(timeout=30)
@@ -69,25 +69,21 @@ def test_any_container_may_be_restarted_or_killed_in_the_middle_of_a_run(
                 container.kill("SIGKILL")
                 # Docker does not restart a container that was killed by hand.
                 container.start()
-    cluster.complete(run)
-    assert cluster.sql(COUNTED.format(run=run)) == once(TASKS, RULES)
-    found = {row["scheduler"]: row for row in cluster.sql(FINGERPRINT.format(run=run))}
-    expected = {row["scheduler"]: row for row in cluster.sql(FINGERPRINT.format(run=undisturbed))}
-    assert found == expected
+    expected = cluster.sql(FINGERPRINT.format(run=undisturbed))
+    for run in load.complete():
+        assert cluster.sql(COUNTED.format(run=run)) == once(TASKS, RULES)
+        assert cluster.sql(FINGERPRINT.format(run=run)) == expected
     cluster.wait_until_healthy()
 
 
 def test_workers_come_and_go_under_load(cluster: Cluster) -> None:
-    run = cluster.start_run(tasks=TASKS, seed=8, pace=400, schedulers=["greedy", "slow"])
+    load = Load(cluster, tasks=TASKS, seed=8, pace=400, schedulers=["greedy", "slow"])
     for workers in (4, 2, 1):
         cluster.scale("scheduler-slow", workers)
         assert len(cluster.containers("scheduler-slow")) == workers
-        done = cluster.status(run)["schedulers"]["slow"]["results"]
-        cluster.wait_for(
-            run, lambda status, done=done: status["schedulers"]["slow"]["results"] > done
-        )
-    cluster.complete(run)
-    assert cluster.sql(COUNTED.format(run=run)) == once(TASKS, ["greedy", "slow"])
+        load.wait_for_more("tasks_processed")
+    for run in load.complete():
+        assert cluster.sql(COUNTED.format(run=run)) == once(TASKS, ["greedy", "slow"])
 
 
 @pytest.mark.parametrize("how", ["kill the container", "kill the process"])

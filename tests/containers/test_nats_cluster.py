@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.containers.cluster import ROOT, Cluster
+from tests.containers.load import Load
 from tests.counting import COUNTED, once
 from tests.e2e.arena import RULES
 
@@ -23,13 +24,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Cluster:
 
 def test_any_node_may_be_down_in_the_middle_of_a_run(cluster: Cluster) -> None:
     assert set(cluster.services) > set(NODES)
-    run = cluster.start_run(tasks=TASKS, seed=7, pace=200, schedulers=list(RULES))
+    load = Load(cluster, tasks=TASKS, seed=7, pace=200, schedulers=list(RULES))
     for node in NODES:
         (container,) = cluster.containers(node)
         container.kill("SIGKILL")
-        done = cluster.status(run)["tasks_processed"]
-        cluster.wait_for(run, lambda status, done=done: status["tasks_processed"] > done + 500)
+        load.wait_for_more("tasks_processed", 500)
         container.start()
         cluster.wait_until_healthy()
-    cluster.complete(run)
-    assert cluster.sql(COUNTED.format(run=run)) == once(TASKS, RULES)
+    for run in load.complete():
+        assert cluster.sql(COUNTED.format(run=run)) == once(TASKS, RULES)

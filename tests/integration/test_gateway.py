@@ -13,7 +13,7 @@ from shared.bus.client import Bus
 from shared.messages import subjects
 from shared.messages.events import ServiceReport
 from tests.integration import clickhouse_server, nats_server
-from tests.integration.arena import Arena, connect, eventually, unchanged
+from tests.integration.arena import Arena, connect, eventually, policy_file, unchanged
 from tests.integration.conftest import settings_for
 from tests.integration.gateway import TASK, assert_problem, serving, started, state_of, whole
 
@@ -146,6 +146,23 @@ async def test_a_scheduler_that_is_slow_to_answer_takes_part(
     async with serving(arena.settings) as http:
         answer = await http.post("/api/runs", json={"tasks": 1})
     assert answer.json()["spec"]["schedulers"] == ["greedy", "oracle"]
+
+
+async def test_a_run_can_name_a_scheduler_that_is_busy_deciding(
+    arena: Arena, http: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    await whole(arena, "greedy")
+    body = "__import__('time').sleep(0.7); return Decisions(gpu_fraction=np.zeros(len(tasks)))"
+    arena.process("scheduler", policy=policy_file(tmp_path, "pensive", body))
+
+    async def deployed() -> bool:
+        return any(report.scheduler == "pensive" for report in await arena.bus.roll_call())
+
+    await eventually(deployed)
+    await started(http, pace=1000, schedulers=["pensive"])
+    await eventually(lambda: arena.count("DECISIONS"))
+    for _ in range(4):
+        await started(http, tasks=1, schedulers=["pensive"])
 
 
 async def test_pause_resume_and_stop(arena: Arena, http: httpx.AsyncClient) -> None:

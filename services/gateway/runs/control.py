@@ -86,15 +86,16 @@ class RunControl:
             )
 
     async def _deployed(self) -> dict[str, str]:
-        """The schedulers that answer a roll call, each with its learner. If more workers pull tasks
-        than have answered, a second call waits longer for them."""
+        """The schedulers that answer a roll call, each with its learner. If more workers pull or
+        decide tasks than have answered, a second call waits longer for them: no worker answers
+        while its policy decides."""
         names = _schedulers(await self._bus.roll_call())
-        pulling = {
+        working = {
             info.name
             for info in await self._bus.jetstream.consumers_info(subjects.TASKS)
-            if info.num_waiting
+            if info.num_waiting or info.num_ack_pending
         }
-        if pulling - {subjects.RECORDER_DURABLE, *map(subjects.scheduler_durable, names)}:
+        if working - {subjects.RECORDER_DURABLE, *map(subjects.scheduler_durable, names)}:
             names |= _schedulers(await self._bus.roll_call(SLOW_ROLL_CALL_SECONDS))
         return dict(sorted(names.items()))
 
