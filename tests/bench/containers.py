@@ -43,7 +43,8 @@ def table(found: dict[str, Any]) -> report.Table:
         ("to the first stored result", f"{up['first_result_seconds']:.0f} s"),
         *(
             (
-                f"a scheduler that takes {slow['seconds_a_task'] * 1e3:g} ms a task, {n} worker{'s' * (n > 1)}",
+                f"a scheduler that takes {slow['seconds_a_task'] * 1e3:g} ms a task: "
+                f"{n} worker{'s' * (n > 1)}",
                 f"{rate:,.0f} tasks/s",
             )
             for n, rate in slow["tasks_per_s_by_workers"].items()
