@@ -1,5 +1,5 @@
 import os
 
-# ONNX Runtime reports its use and the names of models to Microsoft otherwise. It reads this when it
-# is imported, which is why this is not in the settings.
+# Newer versions of ONNX Runtime have telemetry on by default. They read this when they are imported,
+# which is why it is not in the settings.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
