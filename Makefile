@@ -70,11 +70,11 @@ test-page: dashboard
 test-small: setup
 	$(BIN)/pytest -n 4 --dist worksteal tests/unit tests/integration tests/upgrade
 
-# Whole arenas wait about as often as they compute, so several at a time, each with the tests of one
-# file. Those that nobody looks at are nice: a browser that gets no time draws nothing.
+# Whole arenas wait about as often as they compute, so several at a time. Those that nobody looks at
+# are nice: a browser that gets no time draws nothing.
 .PHONY: test-arena
 test-arena: setup
-	nice $(BIN)/pytest -n 2 --dist loadfile -m 'not long' tests/e2e
+	nice $(BIN)/pytest -m 'not long' tests/e2e
 
 .PHONY: test-chaos
 test-chaos: setup
@@ -82,7 +82,7 @@ test-chaos: setup
 
 .PHONY: test-dashboard
 test-dashboard: setup dashboard browser
-	$(BIN)/pytest -n 2 --dist loadfile tests/dashboard
+	$(BIN)/pytest tests/dashboard
 
 .PHONY: test-long
 test-long: setup ## Start, kill and restart whole arenas: determinism, pauses, experiments, back-pressure, a NATS cluster, TLS (a quarter of an hour)
