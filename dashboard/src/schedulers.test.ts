@@ -19,6 +19,17 @@ const BUILT_IN = [
   CLAIRVOYANT,
 ];
 
+/** Of a colour such as #ff7b7b, in degrees. */
+function hue(colour: string): number {
+  const [r = 0, g = 0, b = 0] = [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16));
+  return (Math.atan2(Math.sqrt(3) * (g - b), 2 * r - g - b) * 180) / Math.PI;
+}
+
+function apart(a: number, b: number): number {
+  const turn = Math.abs(a - b) % 360;
+  return Math.min(turn, 360 - turn);
+}
+
 describe("references", () => {
   it("are the Oracle and the clairvoyant scheduler", () => {
     expect(BUILT_IN.filter(isReference)).toEqual([ORACLE, CLAIRVOYANT]);
@@ -52,6 +63,14 @@ describe("colours", () => {
   it("tell the built-in schedulers apart in both themes", () => {
     for (const theme of ["dark", "light"] as const) {
       expect(new Set(BUILT_IN.map((name) => colourOf(name, theme))).size).toBe(BUILT_IN.length);
+    }
+  });
+
+  it("of a plug-in are never nearly that of Least loaded", () => {
+    const leastLoaded = hue(colourOf("least_loaded", "dark"));
+    for (let at = 0; at < 200; at += 1) {
+      const own = Number(/hsl\((\d+)/.exec(colourOf(`plug_in_${at}`, "dark"))?.[1]);
+      expect(apart(own, leastLoaded)).toBeGreaterThan(30);
     }
   });
 

@@ -32,7 +32,7 @@ def status(run: Run = None, url: Url = None, data_dir: DataDir = None, json: Jso
         print_json({"health": health, "status": status})
     else:
         for line in suspended_lines(status):
-            out.print(line)
+            out.print(line, soft_wrap=True)
         _show_health(gateway.url, health)
         _show_run(status)
         _show_bus(status)

@@ -210,4 +210,5 @@ def _view(gateway: GatewayClient, status: dict[str, Any]) -> Group:
     problems = [Text.from_markup(line) for line in suspended_lines(status)]
     if line := pretraining_line(status):
         problems.append(Text(line, style="cyan"))
-    return Group(*problems, race_table(status["schedulers"], title), hint)
+    race = race_table(status["schedulers"], title) if status["schedulers"] else Text(title)
+    return Group(*problems, race, hint)

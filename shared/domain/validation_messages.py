@@ -38,6 +38,7 @@ def _line(problem: Any, model: type[BaseModel], whole: str) -> str:
     simple = value is None or isinstance(value, str | int | float)
     shown = f" (got {_SHOWN.repr(value)})" if simple else ""
     message = problem["msg"].removeprefix("Value error, ").replace("valid tuple", "list")
+    message = message.partition(", unable to parse")[0].replace("integer", "whole number")
     return f"{where}: {message}{shown}"
 
 

@@ -5,7 +5,7 @@ import { path, post } from "../api/client";
 import { toastFailure } from "../api/polling";
 import { isActive } from "../api/runs";
 import type { Run, RunState } from "../api/types";
-import { feed, useLive, useRun } from "../live";
+import { feed, useLink, useLive, useRun } from "../live";
 import { Button } from "../ui/Button";
 import { openView } from "../url";
 
@@ -22,6 +22,7 @@ export function Controls() {
   const run = useRun();
   const state = useLive((live) => live.state);
   const spec = useLive((live) => live.spec);
+  const connecting = useLink((link) => link.epoch === 0) && state === null;
   const { mutate, isPending, variables } = useMutation({
     mutationFn: (command: Command) =>
       command === "start"
@@ -35,7 +36,7 @@ export function Controls() {
   });
   return (
     <div className="flex items-center gap-2">
-      <StateText state={state} pending={isPending ? variables : null} />
+      <StateText state={state} connecting={connecting} pending={isPending ? variables : null} />
       {state === "running" && (
         <Button
           data-testid="pause"
@@ -58,7 +59,7 @@ export function Controls() {
         </Button>
       )}
       {isActive(state) && <Stop key={run} disabled={isPending} stop={() => mutate("stop")} />}
-      {!isActive(state) && (
+      {!isActive(state) && !connecting && (
         <Button
           data-testid="start"
           disabled={isPending}
@@ -80,9 +81,19 @@ export function Controls() {
   );
 }
 
-function StateText({ state, pending }: { state: RunState | null; pending: Command | null }) {
+function StateText({
+  state,
+  connecting,
+  pending,
+}: {
+  state: RunState | null;
+  /** Before the first snapshot, it is not known whether there is a run. */
+  connecting: boolean;
+  pending: Command | null;
+}) {
   const pretraining = useLive((live) => live.pretraining.length > 0);
-  const shown = pretraining && state === "running" ? "pre-training" : (state ?? "no run");
+  const shown =
+    pretraining && state === "running" ? "pre-training" : (state ?? (connecting ? "connecting…" : "no run"));
   return (
     <span
       data-testid="run-state"

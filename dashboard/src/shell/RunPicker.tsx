@@ -20,7 +20,7 @@ export function RunPicker() {
       <Select
         data-testid="run-picker"
         label="Run on the screen"
-        className="max-w-52 max-lg:max-w-full text-[0.8125rem]! font-medium"
+        className="max-w-52 xl:max-w-80 max-lg:max-w-full text-[0.8125rem]! font-medium"
         value={selected ?? ""}
         choices={choices}
         onChoose={(run) => setParameters({ run, task: null, before: null }, false)}

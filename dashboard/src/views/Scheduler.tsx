@@ -1,5 +1,5 @@
 import { TriangleAlert } from "lucide-react";
-import { type ReactNode, useEffect, useMemo } from "react";
+import { type ReactNode, useEffect, useMemo, useRef } from "react";
 import { useShallow } from "zustand/shallow";
 import { usePolled } from "../api/polling";
 import { useRunPolled } from "../api/runs";
@@ -117,6 +117,9 @@ function SchedulerTabs({ names, selected }: { names: string[]; selected: string 
   const theme = useTheme();
   const suspended = useLive(useShallow((live) => Object.keys(live.suspended)));
   const schedulers = usePolled<SchedulerInfo[]>("/api/schedulers", 30_000).data;
+  const pressed = useRef<HTMLButtonElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a link opens one that may be out of sight
+  useEffect(() => pressed.current?.scrollIntoView({ block: "nearest", inline: "nearest" }), [selected, names.length]);
   const description = schedulers?.find((each) => each.name === selected)?.description;
   return (
     <div className="mb-3.5">
@@ -127,6 +130,7 @@ function SchedulerTabs({ names, selected }: { names: string[]; selected: string 
           return (
             <button
               key={name}
+              ref={active ? pressed : undefined}
               type="button"
               aria-pressed={active}
               data-scheduler={name}

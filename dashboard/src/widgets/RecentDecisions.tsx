@@ -181,7 +181,7 @@ export function RecentDecisions({ only }: { only?: string }) {
         {...(sorting && { sort: sorting })}
         onSort={sortBy}
         rowAttributes={(row) => ({ "data-task": String(row.task_id), "data-scheduler": row.scheduler_name })}
-        empty={status || by ? "No task matches these filters." : "No results are stored yet."}
+        empty={status || (by && !only) ? "No task matches these filters." : "No results are stored yet."}
       />
     </Widget>
   );

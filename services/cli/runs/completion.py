@@ -26,7 +26,7 @@ def pretraining_line(status: dict[str, Any]) -> str | None:
     if not waiting:
         return None
     ready, names = status["learners"] - len(waiting), ", ".join(waiting)
-    return f"pre-training the learners, {ready} of {status['learners']} ready: {names}"
+    return f"pre-training the learners, {ready} of {status['learners']} ready; waiting for {names}"
 
 
 def suspended_lines(run: dict[str, Any]) -> list[str]:
@@ -41,8 +41,8 @@ def suspended_lines(run: dict[str, Any]) -> list[str]:
         )
         if not each["left_out"] and run["state"] in ("running", "paused"):
             lines[-1] += (
-                f"\n  fix it, then `hybrid run retry {run['run']} {name}`; "
-                f"or `hybrid run leave-out {run['run']} {name}`"
+                f"\n  fix it, then: hybrid run retry {run['run']} {escape(name)}"
+                f"\n  or go on without it: hybrid run leave-out {run['run']} {escape(name)}"
             )
     return lines
 
@@ -62,6 +62,7 @@ def wait_for(
 def _poll(
     gateway: GatewayClient, run: str, tasks: int, quiet: bool, pause: Pause
 ) -> dict[str, Any]:
+    # What waits for the learners is a line above the bar: beside it, the numbers would be cut.
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     printed: set[str] = set()
     with progress(*columns, TimeRemainingColumn(), quiet=quiet) as bar:
@@ -70,13 +71,13 @@ def _poll(
             status = retry_while_unavailable(lambda: gateway.get("/api/status", run=run), pause)
             waiting = pretraining_line(status)
             done = min(status["tasks_processed"], tasks)
-            bar.update(task, completed=done, description=waiting or STORED)
+            bar.update(task, completed=done)
             lines = suspended_lines(status)
-            if waiting and not err.is_terminal:
-                lines.append(waiting)  # a terminal has it beside the bar
+            if waiting:
+                lines.append(waiting)
             for line in [] if quiet else [line for line in lines if line not in printed]:
                 printed.add(line)
-                err.print(line)
+                err.print(line, soft_wrap=True)  # a command on one line can be copied
             if status["state"] == "completed":
                 return dict(retry_while_unavailable(lambda: gateway.get(f"/api/runs/{run}"), pause))
             if status["state"] == "stopped":

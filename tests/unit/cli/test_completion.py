@@ -62,7 +62,7 @@ def test_it_says_what_a_run_waits_for(capsys: pytest.CaptureFixture[str]) -> Non
     with Restarted(*answers) as gateway:
         wait_for(gateway, "r1", 9, quiet=False, pause=lambda _: None)
     told = capsys.readouterr().err
-    assert told.count("pre-training the learners, 2 of 3 ready: predictive") == 1
+    assert told.count("pre-training the learners, 2 of 3 ready; waiting for predictive") == 1
     assert told.count("own is suspended in run r1: it kept failing on batch 3") == 1
     assert "hybrid run retry r1 own" in told
 

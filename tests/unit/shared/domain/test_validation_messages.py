@@ -148,3 +148,14 @@ def test_of_a_long_value_the_ends_are_shown(value: Any) -> None:
 def test_what_is_no_mapping_at_all_is_called_by_the_name_of_the_whole() -> None:
     (line,) = lines([1])
     assert line.startswith("table: Input should be a valid dictionary")
+
+
+def test_a_word_for_a_number_is_told_what_is_allowed_without_the_parser() -> None:
+    class Seeded(Strict):
+        seed: int
+
+    with pytest.raises(ValidationError) as caught:
+        Seeded.model_validate({"seed": "x"})
+    assert explain(caught.value, Seeded, "spec") == [
+        "seed: Input should be a valid whole number (got 'x')"
+    ]
