@@ -57,8 +57,12 @@ export function setParameters(change: Change, replace = true): void {
 }
 
 /** What was focused is gone with the view: the keyboard continues at the start of the new one. */
-export function openView(view: string, change: Change = {}): void {
+export function focusContent(view: string): void {
   if ((current().view ?? DEFAULT_VIEW) !== view) document.getElementById("content")?.focus({ preventScroll: true });
+}
+
+export function openView(view: string, change: Change = {}): void {
+  focusContent(view);
   navigate(format(viewAddress(current(), view, change, feed.live.getState().run)));
   window.scrollTo(0, 0);
 }

@@ -51,6 +51,7 @@ def test_two_runs_are_compared_and_a_chart_is_exported_with_the_keyboard(
     viewer.wait_until_drawn()
     press(viewer, page.locator("main").get_by_role("link", name="Compare", exact=True))
     page.wait_for_url("**view=compare**")
+    assert page.evaluate("document.activeElement.id") == "content"
     second = page.get_by_test_id("compare-b")
     tab_to(viewer, second)
     chosen = second.input_value()

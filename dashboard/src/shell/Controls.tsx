@@ -22,7 +22,7 @@ export function Controls() {
   const run = useRun();
   const state = useLive((live) => live.state);
   const spec = useLive((live) => live.spec);
-  const connecting = useLink((link) => link.epoch === 0) && state === null;
+  const connecting = useLink((link) => !link.unknownRun) && state === null;
   const { mutate, isPending, variables } = useMutation({
     mutationFn: (command: Command) =>
       command === "start"
@@ -87,7 +87,7 @@ function StateText({
   pending,
 }: {
   state: RunState | null;
-  /** Before the first snapshot, it is not known whether there is a run. */
+  /** Before the first message about a run, its state is not known. */
   connecting: boolean;
   pending: Command | null;
 }) {

@@ -1,7 +1,7 @@
-import type { AnchorHTMLAttributes } from "react";
+import type { AnchorHTMLAttributes, MouseEvent } from "react";
 import { Link as RouterLink } from "wouter";
 import { count } from "../format";
-import { type Change, useViewAddress } from "../url";
+import { type Change, focusContent, useViewAddress } from "../url";
 import { type Column, numberColumn } from "./Table";
 
 export interface LinkProps extends Omit<AnchorHTMLAttributes<HTMLAnchorElement>, "href"> {
@@ -11,7 +11,12 @@ export interface LinkProps extends Omit<AnchorHTMLAttributes<HTMLAnchorElement>,
 
 /** A link to another view of the same run. */
 export function Link({ view, change, ...rest }: LinkProps) {
-  return <RouterLink href={useViewAddress(view, change)} onClick={() => window.scrollTo(0, 0)} {...rest} />;
+  const onClick = (event: MouseEvent) => {
+    const here = !event.ctrlKey && !event.metaKey && !event.shiftKey;
+    if (here && event.currentTarget.closest("main")) focusContent(view); // the navigation stays
+    window.scrollTo(0, 0);
+  };
+  return <RouterLink href={useViewAddress(view, change)} onClick={onClick} {...rest} />;
 }
 
 export function taskColumn<Row extends { task_id: number }>(): Column<Row> {
