@@ -133,8 +133,10 @@ for action, description in ACTIONS.items():
     _add_command(action, description)
 
 
-RunId = Annotated[str, Argument(help="The run's id.")]
-SchedulerName = Annotated[str, Argument(help="The suspended scheduler.")]
+RunId = Annotated[str, Argument(help="The run's id.", autocompletion=shell_completion.runs)]
+SchedulerName = Annotated[
+    str, Argument(help="The suspended scheduler.", autocompletion=shell_completion.schedulers)
+]
 
 
 @app.command()

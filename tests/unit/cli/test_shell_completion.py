@@ -52,7 +52,7 @@ def test_commands_complete() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["run stop 1117", "status 1117", "run objective 1117", "model list --run 1117",
+    ["run stop 1117", "run retry 1117", "status 1117", "run objective 1117", "model list --run 1117",
      "trace replay jobs.swf --resume 1117"],
 )  # fmt: skip
 def test_runs_complete(arena: Gateway, line: str) -> None:
@@ -62,6 +62,7 @@ def test_runs_complete(arena: Gateway, line: str) -> None:
 
 def test_schedulers_complete_also_in_a_list(arena: Gateway) -> None:
     assert completed("hybrid trace replay a.swf --schedulers g") == ["greedy"]
+    assert completed("hybrid run leave-out 1117-045301-6a1f g") == ["greedy"]
     words = completed("hybrid trace replay a.swf --schedulers greedy,my_")
     assert sorted(words) == ["greedy,my_learner", "greedy,my_own"]
 

@@ -174,7 +174,7 @@ export function ModelTable({ source, active }: { source: Polled<StoredModel[]>; 
       title="Models"
       caption={`${rows.length > MAX_ROWS ? `The newest ${MAX_ROWS}` : "Newest first"}: published or not, and why. Lower scores are better; 1 is the Oracle.`}
       source={source}
-      empty={rows.length === 0 && "No models yet: only hybrid_ml and rl_agent train models."}
+      empty={rows.length === 0 && "No models yet: only schedulers that learn have models."}
       scroll
     >
       <Table
