@@ -52,8 +52,8 @@ def test_commands_complete() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["run stop 1117", "run retry 1117", "status 1117", "run objective 1117", "model list --run 1117",
-     "trace replay jobs.swf --resume 1117"],
+    ["run stop 1117", "status 1117", "run objective 1117", "model list --run 1117",
+     "run retry 1117", "trace replay jobs.swf --resume 1117"],
 )  # fmt: skip
 def test_runs_complete(arena: Gateway, line: str) -> None:
     assert completed(f"hybrid {line}") == ["1117-045301-6a1f"]
