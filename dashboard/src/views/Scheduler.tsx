@@ -119,7 +119,10 @@ function SchedulerTabs({ names, selected }: { names: string[]; selected: string 
   const schedulers = usePolled<SchedulerInfo[]>("/api/schedulers", 30_000).data;
   const pressed = useRef<HTMLButtonElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: a link opens one that may be out of sight
-  useEffect(() => pressed.current?.scrollIntoView({ block: "nearest", inline: "nearest" }), [selected, names.length]);
+  useEffect(() => {
+    // Not returned: newer browsers give a promise, which React would call.
+    pressed.current?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [selected, names.length]);
   const description = schedulers?.find((each) => each.name === selected)?.description;
   return (
     <div className="mb-3.5">
