@@ -125,10 +125,14 @@ def _figure(measured: Any, path: tuple[str, ...]) -> float:
 
 def table(found: dict[str, Any]) -> report.Table:
     rows = [
-        (name, f"{each['other']:,.4g}", f"{each['this']:,.4g}", _ratio(each))
+        (name, _number(each["other"]), _number(each["this"]), _ratio(each))
         for name, each in found["ratios"].items()
     ]
     return [("mean of the rounds", found["revision"], "this revision", "ratio"), *rows]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _ratio(each: dict[str, float]) -> str:
