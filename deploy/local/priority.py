@@ -1,4 +1,4 @@
-"""Which process gets a core first, where all of them want one."""
+"""Which process of the embedded arena gets a core first when all of them want one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-# By service, or by name of a process. The simulator, NATS and the generator come first: what waits
-# for them waits for one process. The executor's tasks must run as fast as the machine allows.
+# By service, or by name of a process. Not listed are the generator, NATS and the simulator, which
+# every scheduler waits for, and the executor, whose tasks must run as fast as the machine allows.
 NICENESS = {
     "gateway": 5,
     "scheduler": 8,
@@ -21,10 +21,10 @@ TRIES = 50
 
 
 async def lower_priority(pid: int, niceness: int) -> None:
-    """Of a process that has just been started in a session of its own.
+    """Lower the priority of a process that has just been started in a session of its own.
 
-    Linux first shares the cores among sessions, whatever the niceness of their processes: a session
-    has its own. Without privileges it can be set ten times a second.
+    Linux shares the cores among sessions first, and only then among the processes of a session, so
+    both get the niceness. Ordinary users may set a session's ten times a second: hence the tries.
     """
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, pid, niceness)

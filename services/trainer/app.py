@@ -48,5 +48,6 @@ def main() -> None:
     except NotInstalled as error:
         sys.exit(str(error))
     settings = Settings()
-    os.nice(settings.trainer_nice)
+    # At least: the supervisor of an embedded arena may have set more.
+    os.nice(max(settings.trainer_nice - os.nice(0), 0))
     make(settings).run()

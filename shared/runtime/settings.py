@@ -104,7 +104,7 @@ class Settings(BaseSettings):
     retry_delay: Duration = timedelta(seconds=1)
     publish_timeout: Duration = timedelta(seconds=5)
 
-    # How often the generator publishes what is due at most; a slow run waits for some more tasks.
+    # The shortest time between two messages with tasks of a run; a slow run waits longer, for more.
     tick: Duration = timedelta(milliseconds=100)
     # Larger batches are no faster and make results less regular.
     batch_tasks: int = Field(default=2000, ge=1, le=10_000)
