@@ -210,6 +210,10 @@ ADMIN = _inbox("admin") + Rights(
 
 USERS: dict[str, Rights] = {**_SERVICES, "admin": ADMIN}
 
+# A second user of the gateway, with its password, in the account to which NATS reports clients
+# that it refuses: a service with a wrong password cannot report that itself.
+MONITOR = subscribe(subjects.REFUSED_CLIENTS)
+
 
 def password_variable(user: str) -> str:
     """The NATS server's environment variable with a user's password."""
@@ -222,17 +226,20 @@ def password_variables(passwords: dict[str, str]) -> dict[str, str]:
 
 
 def users_conf() -> str:
-    """The `authorization` of every NATS server of the arena."""
+    """The users of every NATS server of the arena."""
     users = "".join(_user(name, rights) for name, rights in USERS.items())
+    monitor = _user(subjects.MONITOR_USER, MONITOR, password_of="gateway")
     return (
         "# Written by `python -m deploy.nats` from deploy/nats/permissions.py: edit that file.\n"
         f"authorization {{\n  users: [\n{users}  ]\n}}\n"
+        f"accounts {{\n  SYS: {{ users: [\n{monitor}  ] }}\n}}\n"
+        "system_account: SYS\n"
     )
 
 
-def _user(name: str, rights: Rights) -> str:
+def _user(name: str, rights: Rights, password_of: str = "") -> str:
     lines = [
-        f"user: {name}, password: ${password_variable(name)}",
+        f"user: {name}, password: ${password_variable(password_of or name)}",
         "permissions: {",
         *_side("publish", rights.publish, rights.deny_publish),
         *_side("subscribe", rights.subscribe, rights.deny_subscribe),

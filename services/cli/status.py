@@ -14,8 +14,7 @@ from services.cli.output import coloured, out, print_json, race_table
 from services.cli.runs.completion import pretraining_line, suspended_lines
 from services.cli.tables import right, table
 
-# A service that NATS refuses cannot say so itself.
-NOT_ON_THE_BUS = "it does not run, or NATS refuses its password; its log says which"
+NOT_ON_THE_BUS = "it does not run, or does not reach NATS; its log says which"
 
 
 def status(run: Run = None, url: Url = None, data_dir: DataDir = None, json: Json = False) -> None:
@@ -53,8 +52,16 @@ def _show_health(url: str, health: Any) -> None:
             out.print(f"  [red]{name}: {part}: {problem}[/]")
     services = [f"{name} ×{n}" if n > 1 else name for name, n in sorted(counts.items())]
     out.print(f"services: {', '.join(services)}")
+    refused = health.get("refused", [])
+    for client in refused:
+        out.print(
+            f"  [red]refused: {escape(client['client'])}: NATS refuses its user "
+            f"{escape(client['user'])} or its password (from {escape(client['address'])})[/]"
+        )
+    known = {client["client"] for client in refused}
     for missing in health["missing"]:
-        out.print(f"  [red]missing: {missing}: {NOT_ON_THE_BUS}[/]")
+        if missing not in known:
+            out.print(f"  [red]missing: {missing}: {NOT_ON_THE_BUS}[/]")
 
 
 def _show_run(status: Any) -> None:

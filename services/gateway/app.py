@@ -14,6 +14,7 @@ from services.gateway.advice import routes as advice
 from services.gateway.analysis import routes as analysis
 from services.gateway.health import metrics
 from services.gateway.health import routes as health
+from services.gateway.health.refused_clients import RefusedClients
 from services.gateway.health.traffic import BusTraffic
 from services.gateway.history import routes as history
 from services.gateway.http import asyncapi, dashboard_files, problems, server
@@ -48,7 +49,8 @@ def make(settings: Settings) -> tuple[Service, FastAPI]:
     control, details = RunControl(service), RunDetails(bus, store)
     traffic = BusTraffic(bus)
     feeds = FeedRegistry(FeedSources(service, store), service.registry)
-    service.background.append(feeds.run)
+    refused = RefusedClients(settings)
+    service.background += [feeds.run, refused.run]
     service.closing.append(feeds.close)
 
     @asynccontextmanager
@@ -64,7 +66,7 @@ def make(settings: Settings) -> tuple[Service, FastAPI]:
     )
     api = APIRouter(responses={"default": problems.described("A problem (RFC 9457)")})
     for router in (
-        health.make_router(service, store, control, details, traffic, access, cache),
+        health.make_router(service, store, control, details, traffic, refused, access, cache),
         runs.make_router(bus, store, control, details, access, cache),
         tasks.make_router(service, store, control, access),
         analysis.make_router(store, control, cache, details.bounds),

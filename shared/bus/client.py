@@ -85,6 +85,7 @@ class Bus:
         service: str,
         registry: CollectorRegistry,
         *,
+        client_name: str = "",
         creates_streams: bool = False,
     ) -> None:
         self.settings = settings
@@ -95,7 +96,7 @@ class Bus:
         self.broker = NatsBroker(
             settings.nats_servers,
             security=nats_security(settings),
-            name=service,
+            name=client_name or service,
             inbox_prefix=self._inbox,
             max_reconnect_attempts=-1,
             reconnect_time_wait=1,

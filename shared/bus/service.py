@@ -70,7 +70,14 @@ class Service:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
-        self.bus = Bus(settings, name, self.registry, creates_streams=creates_streams)
+        self.label = f"{name} {scheduler}".strip()
+        self.bus = Bus(
+            settings,
+            name,
+            self.registry,
+            client_name=self.label,
+            creates_streams=creates_streams,
+        )
         self._runs: RunBook | None = None
         self.checks: dict[str, Check] = {}
         self._problems: dict[str, str] = {"start": "not finished"}
@@ -203,9 +210,10 @@ class Service:
         # Everything loaded until now stays: exempt it from garbage collection.
         gc.collect()
         gc.freeze()
-        label = f"{self.name} {self.scheduler}".strip()
         await self.bus.publish_event(
-            Event(kind="service", service=self.name, message=f"{label} is up ({self.instance})"),
+            Event(
+                kind="service", service=self.name, message=f"{self.label} is up ({self.instance})"
+            ),
             message_id=f"event.service.{self.instance}.up",
         )
         log.info("up", instance=self.instance, http_port=self._port)

@@ -17,6 +17,10 @@ PRESENT = "arena.present"  # prefix of the reply subjects of a roll call
 ROLLBACK = "arena.rollback"
 SUSPEND = "arena.suspend"
 
+# NATS's own report of a client that it refuses, and the user who may read it.
+REFUSED_CLIENTS = "$SYS.SERVER.*.CLIENT.AUTH.ERR"
+MONITOR_USER = "monitor"
+
 RUN_ID = re.compile(r"^[a-z0-9][a-z0-9-]{0,63}$")
 
 

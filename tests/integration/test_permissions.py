@@ -13,11 +13,12 @@ import pytest
 from nats.aio.client import Client
 
 from deploy.nats.permissions import USERS
-from shared.messages.subjects import inbox
+from shared.messages.subjects import MONITOR_USER, REFUSED_CLIENTS, inbox
 from tests.integration import nats_server
 from tests.integration.arena import eventually
 from tests.integration.nats_server import NatsServer, password_of
 from tests.integration.permissions import EVERYBODY, STREAMS, attempts, make_bus, refused
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +47,30 @@ async def contents(client: Client) -> dict[str, tuple[int, list[str]]]:
 
 def test_permissions_are_stated_for_every_user() -> None:
     assert USERS.keys() == EVERYBODY
+
+
+async def test_the_monitor_sees_refused_clients_and_nothing_else(server: NatsServer) -> None:
+    refusals: list[str] = []
+
+    async def note(error: Exception) -> None:
+        refusals.append(str(error))
+
+    monitor = await nats.connect(
+        server.url, user=MONITOR_USER, password=password_of("gateway"), error_cb=note
+    )
+    reports = await monitor.subscribe(REFUSED_CLIENTS)
+    for subject in ("$SYS.>", "$SYS.ACCOUNT.*.CONNECT", "tasks.*"):
+        await monitor.subscribe(subject)
+    await monitor.publish("$SYS.REQ.SERVER.PING", b"")
+    await eventually(lambda: len(refusals) == 4)
+    assert all("permissions violation" in refusal for refusal in refusals)
+
+    login = {"user": "recorder", "pass": "wrong", "name": "a recorder", "verbose": False}
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as connection:
+        connection.sendall(b"CONNECT " + json.dumps(login).encode() + b"\r\nPING\r\n")
+        report = json.loads((await reports.next_msg(timeout=PATIENCE)).data)
+    assert (report["client"]["name"], report["client"]["user"]) == ("a recorder", "recorder")
+    await monitor.close()
 
 
 async def test_what_is_forbidden_is_refused_and_changes_nothing(

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -67,5 +68,23 @@ async def test_a_recorder_that_waits_for_clickhouse_says_so_and_stops_at_once(
 
         shown = await eventually(reason, "the recorder's problem")
     assert ("Authentication failed" if problem == "wrong password" else "refused") in shown
+    process.send_signal(signal.SIGTERM)
+    assert await asyncio.to_thread(process.wait, STOP_SECONDS) == -signal.SIGTERM
+
+
+async def test_a_worker_that_nats_refuses_is_named_with_the_reason_and_stops_at_once(
+    arena: Arena,
+) -> None:
+    async with serving(arena.settings) as http:
+
+        async def refused() -> list[dict[str, Any]]:
+            health = (await http.get("/api/health")).json()
+            assert health["status"] == "degraded"
+            return list(health["refused"])
+
+        # The gateway may need a moment to subscribe; the worker tries again and again.
+        process = arena.process("scheduler", policy="oracle", nats_password=SecretStr("wrong"))
+        rows = await eventually(refused, "the worker is refused")
+    assert [(row["client"], row["user"]) for row in rows] == [("scheduler oracle", "scheduler")]
     process.send_signal(signal.SIGTERM)
     assert await asyncio.to_thread(process.wait, STOP_SECONDS) == -signal.SIGTERM

@@ -1098,6 +1098,11 @@ export interface components {
             /** @description services that are needed and do not answer */
             missing: string[];
             nats: components["schemas"]["Component"];
+            /**
+             * @description clients that NATS has just refused: a wrong user or password
+             * @default []
+             */
+            refused: components["schemas"]["RefusedClient"][];
             services: components["schemas"]["ServiceReport"][];
             /** @enum {string} */
             status: "ok" | "degraded";
@@ -1827,6 +1832,15 @@ export interface components {
             scale?: number | null;
             /** @description of the library; 0: one for each core */
             threads?: number | null;
+        };
+        /** @description A client whose user or password NATS refuses. */
+        RefusedClient: {
+            address: string;
+            /** @description its name: a service, and a worker's scheduler */
+            client: string;
+            /** @description when it last tried, in seconds since 1970 */
+            last_at: number;
+            user: string;
         };
         Replayed: {
             note: string;
@@ -3243,6 +3257,7 @@ export type Queues = components['schemas']['Queues'];
 export type Ranked = components['schemas']['Ranked'];
 export type Ranking = components['schemas']['Ranking'];
 export type RealDevice = components['schemas']['RealDevice'];
+export type RefusedClient = components['schemas']['RefusedClient'];
 export type Replayed = components['schemas']['Replayed'];
 export type Report = components['schemas']['Report'];
 export type ResultRow = components['schemas']['ResultRow'];

@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from fastapi import APIRouter, Response
 
+from services.gateway.health.refused_clients import RefusedClients
 from services.gateway.health.schemas import Component, Config, Health, Status
 from services.gateway.health.traffic import BusTraffic
 from services.gateway.http.access import Access
@@ -30,6 +31,7 @@ def make_router(
     control: RunControl,
     details: RunDetails,
     traffic: BusTraffic,
+    refused: RefusedClients,
     access: Access,
     cache: ResponseCache,
 ) -> APIRouter:
@@ -38,7 +40,7 @@ def make_router(
     @router.get("/api/health", responses={503: {"model": Health}})
     async def health(response: Response) -> Health:
         """Whether NATS, ClickHouse and every service that is needed answer."""
-        report = await cache.get("health", lambda: _health(service, store))
+        report = await cache.get("health", lambda: _health(service, store, refused))
         response.status_code = 200 if report.status == "ok" else 503
         return report
 
@@ -93,7 +95,7 @@ def make_router(
     return router
 
 
-async def _health(service: Service, store: Store) -> Health:
+async def _health(service: Service, store: Store, refused_clients: RefusedClients) -> Health:
     problem = await asyncio.to_thread(store.ping)
     reports: list[ServiceReport] = []
     active: list[RunRecord] = []
@@ -107,14 +109,16 @@ async def _health(service: Service, store: Store) -> Health:
             nats = Component(ok=False, problem=str(error) or repr(error))
     present = {(report.service, report.scheduler) for report in reports}
     missing = sorted(" ".join(filter(None, pair)) for pair in _needed(active) - present)
+    refused = refused_clients.recent()
     healthy = all(report.healthy for report in reports)
-    ok = nats.ok and not missing and problem is None and healthy
+    ok = nats.ok and not missing and not refused and problem is None and healthy
     return Health(
         status="ok" if ok else "degraded",
         nats=nats,
         clickhouse=Component(ok=problem is None, problem=problem),
         services=reports,
         missing=missing,
+        refused=refused,
     )
 
 

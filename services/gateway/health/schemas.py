@@ -16,12 +16,24 @@ class Component(BaseModel):
     problem: str | None = None
 
 
+class RefusedClient(BaseModel):
+    """A client whose user or password NATS refuses."""
+
+    client: str = Field(description="its name: a service, and a worker's scheduler")
+    user: str
+    address: str
+    last_at: float = Field(description="when it last tried, in seconds since 1970")
+
+
 class Health(BaseModel):
     status: Literal["ok", "degraded"]
     nats: Component
     clickhouse: Component
     services: list[ServiceReport]
     missing: list[str] = Field(description="services that are needed and do not answer")
+    refused: list[RefusedClient] = Field(
+        default=[], description="clients that NATS has just refused: a wrong user or password"
+    )
 
 
 class Status(BaseModel):

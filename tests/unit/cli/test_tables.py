@@ -6,7 +6,9 @@ import time
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from services.cli.main import app
 from tests.unit.cli.terminal import in_pipe, on_terminal
 from tests.unit.cli.test_models import Gateway, gateway  # noqa: F401
 from tests.unit.cli.test_output import standing
@@ -81,3 +83,15 @@ def test_a_pipe_gets_complete_lines_whatever_columns_says(arena: Gateway) -> Non
     race = in_pipe("status")
     assert race.count("1,234,567.8") == 4
     assert f"run {RUN}: running, 1 tasks sent, 1 finished by all\n" in race
+
+
+def test_status_says_whom_nats_refuses_and_what_else_is_missing(arena: Gateway) -> None:
+    refused = {"client": "scheduler eft", "user": "scheduler", "address": "10.0.0.7"}
+    missing = ["scheduler eft", "simulator"]
+    health = {"status": "degraded", "services": [], "missing": missing, "refused": [refused]}
+    arena.respond("/api/health", health)
+    result = CliRunner().invoke(app, ["status"])
+    assert result.exit_code == 1
+    assert "refused: scheduler eft: NATS refuses its user scheduler" in result.stdout
+    assert "missing: simulator" in result.stdout
+    assert "missing: scheduler eft" not in result.stdout

@@ -4,13 +4,14 @@ import { count, dateTime } from "../../format";
 import { labelOf } from "../../schedulers";
 import { Badge, type Column, Table, Widget } from "../../ui";
 
-// A service that NATS refuses cannot say so itself.
-const NOT_ON_THE_BUS = "missing: it does not run, or NATS refuses its password; its log says which";
+const NOT_ON_THE_BUS = "missing: it does not run, or does not reach NATS; its log says which";
 
 export function Services() {
   const health = usePolled<Health>("/api/health", 5_000);
   const data = health.data;
   const rows = [...(data?.services ?? [])].sort((left, right) => titleOf(left).localeCompare(titleOf(right)));
+  const refused = data?.refused ?? [];
+  const missing = data?.missing.filter((name) => !refused.some(({ client }) => client === name)) ?? [];
   return (
     <Widget
       id="services"
@@ -23,7 +24,15 @@ export function Services() {
       <ul className="flex flex-wrap gap-2 px-1 pb-3" aria-label="NATS and ClickHouse">
         <PartBadge name="NATS" ok={data?.nats.ok ?? false} problem={data?.nats.problem ?? null} />
         <PartBadge name="ClickHouse" ok={data?.clickhouse.ok ?? false} problem={data?.clickhouse.problem ?? null} />
-        {data?.missing.map((name) => (
+        {refused.map(({ client, user, address }) => (
+          <PartBadge
+            key={`${client} ${user} ${address}`}
+            name={client}
+            ok={false}
+            problem={`NATS refuses its user ${user} or its password (from ${address})`}
+          />
+        ))}
+        {missing.map((name) => (
           <PartBadge key={name} name={name} ok={false} problem={NOT_ON_THE_BUS} />
         ))}
       </ul>
