@@ -46,8 +46,7 @@ async def request_decisions(
 
 
 def _check(decisions: pa.RecordBatch, tasks: pa.RecordBatch, spec: RunSpec) -> None:
-    names = tasks.schema.names
-    if not decisions.select(names).equals(tasks.select(names)):
+    if not batches.complete(decisions, "tasks").equals(batches.complete(tasks, "tasks")):
         raise Unreadable("the decisions are for other tasks than the requested ones")
     batches.order_of(decisions)
     platform = spec.platform

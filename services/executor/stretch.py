@@ -117,14 +117,18 @@ class Stretch:
         async with asyncio.TaskGroup() as group:
             background = [group.create_task(queue.serve()) for queue in self._queues]
             background.append(group.create_task(self._read_ahead()))
-            await self._warm_up()
-            self._clock = SchedulerClock(self._progress.executed.clock)
-            publishing = group.create_task(self._publish_in_order())
-            await self._release()
-            self._all_released = True
-            self._changed.set()
-            await publishing
-            await cancel(*background)
+            try:
+                await self._warm_up()
+                self._clock = SchedulerClock(self._progress.executed.clock)
+                publishing = group.create_task(self._publish_in_order())
+                background.append(publishing)
+                await self._release()
+                self._all_released = True
+                self._changed.set()
+                await publishing
+            finally:
+                # Also after an error: the group would cancel once, which can be lost.
+                await cancel(*background)
 
     async def _warm_up(self) -> None:
         """Request a decision that is not used: a worker that was idle during the turns of others
@@ -201,7 +205,7 @@ class Stretch:
     async def _decide(self, groups: Sequence[_Group]) -> pa.RecordBatch | None:
         """Request decisions until the scheduler answers; None: no answer in time, or the stretch
         is stopped. At the same time it is stored that these tasks are about to start."""
-        rows = _joined([group.rows for group in groups])
+        rows = batches.join([group.rows for group in groups], "tasks")
         tasks = replace(groups[0].batch.tasks, rows=rows)
         stored = asyncio.create_task(self._store_underway(rows))
         deadline = time.monotonic() + DECISION_TIMEOUT_SECONDS
@@ -301,7 +305,7 @@ class Stretch:
 
     async def _publish(self, batch: _Batch) -> None:
         progress, jobs = self._progress, in_task_order(batch.jobs)
-        decisions = _joined(batch.decisions)
+        decisions = batches.join(batch.decisions, "decisions")
         rows, checkpoint = add_results(progress.checkpoint, decisions, jobs, self._clock)
         executed = Executed(clock=self._clock.now(), task_sequence=batch.task_sequence)
         state = {**checkpoint.state(), "execution": executed.model_dump()}
@@ -313,10 +317,6 @@ class Stretch:
         )
         progress.checkpoint, progress.executed = checkpoint, executed
         self._metrics.results.labels(self._scheduler).inc(len(jobs))
-
-
-def _joined(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
 
 
 def _by_arrival(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

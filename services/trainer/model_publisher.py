@@ -60,6 +60,8 @@ class ModelPublisher:
         last = await model_registry.last_sequence(self.bus, self.run, self.name)
         version, body = 0, None
         stored = await model_registry.read_stored(self.bus, self.run, self.name)
+        if stored:  # perhaps by another trainer, after `last` was read
+            last = max(last, stored[-1].sequence)
         self.newest = stored[-1].manifest if stored else None
         for model in reversed(stored):
             version = max(version, model.manifest.version)

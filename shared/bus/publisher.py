@@ -93,10 +93,10 @@ class Publisher:
                 if after is None or not ack.duplicate:
                     return int(ack.seq)
                 # A cluster checks the id first: another instance's message may be stored under it.
-                return await self._resolve_conflict(subject, stream, body, after)
+                return await self._resolve_conflict(subject, stream, body, message_id, after)
             except nats.js.errors.APIError as error:
                 if error.err_code == WRONG_LAST_SEQUENCE and after is not None:
-                    return await self._resolve_conflict(subject, stream, body, after)
+                    return await self._resolve_conflict(subject, stream, body, message_id, after)
                 if error.err_code in STREAM_FULL:
                     self._full.labels(stream).inc()
                 elif error.err_code in BUSY or (error.code or 500) >= 500:
@@ -111,15 +111,19 @@ class Publisher:
             await asyncio.sleep(delay)
             delay = min(delay * 2, 1.0)
 
-    async def _resolve_conflict(self, subject: str, stream: str, body: bytes, after: int) -> int:
+    async def _resolve_conflict(
+        self, subject: str, stream: str, body: bytes, message_id: str, after: int
+    ) -> int:
         """The sequence of the message after `after`, if it is this one; else Conflict.
 
-        The bodies are compared, not the ids: two publishers use one id for the same batch.
+        Bodies and ids are compared: two publishers use one id for the same batch, and a model that
+        is rolled back to has the body of an older version.
         """
         with suppress(nats.js.errors.NotFoundError):
             stored = await self._jetstream().get_msg(
                 stream, seq=after + 1, subject=subject, next=True
             )
-            if stored.data == body and stored.seq is not None:
+            stored_id = (stored.headers or {}).get(Header.MSG_ID)
+            if stored.data == body and stored_id == message_id and stored.seq is not None:
                 return stored.seq
         raise Conflict(f"{subject} was advanced by another instance")

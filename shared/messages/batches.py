@@ -11,7 +11,7 @@ such columns.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,6 +127,13 @@ def select_columns(rows: pa.RecordBatch, columns: tuple[Column, ...]) -> pa.Reco
 def complete(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
     """All columns of a kind of batch."""
     return select_columns(rows, COLUMNS[kind])
+
+
+def join(parts: Sequence[pa.RecordBatch], kind: str) -> pa.RecordBatch:
+    """The rows of several batches of a kind, each of which may leave out other columns."""
+    if len(parts) == 1:
+        return parts[0]
+    return pa.concat_batches([complete(part, kind) for part in parts])
 
 
 def array(rows: pa.RecordBatch, expected: Column) -> pa.Array:

@@ -7,11 +7,17 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from services.executor import executor as executor_module
 from services.executor import stretch as stretch_module
+from services.executor.stretch import Stretch
+from services.executor.task_feed import TaskFeed
 from services.executor.turns import order_of_round
+from shared.bus.task_stream import Position
+from shared.domain.tasks import Tasks
+from shared.domain.workload import Cursor
 from shared.execution.device_process import Measured, Work
 from shared.messages import subjects
 from shared.messages.runs import RunRecord, RunState
@@ -97,6 +103,65 @@ async def test_tasks_wait_for_their_parents(arena: Arena) -> None:
     for row in children:
         begin = row["gpu_start"] if row["gpu_time"] else row["cpu_start"]
         assert begin >= max(rows[parent]["finish"] for parent in row["dependencies"]) - 1e-6
+
+
+async def test_tasks_of_several_messages_are_decided_together(arena: Arena) -> None:
+    """A message leaves out columns that all of its tasks have the usual value of: here the
+    dependencies of the first task, which arrives with the second one's."""
+    await start(arena, WaitingDevice(), WaitingDevice())
+    await arena.schedulers("heft")
+    workload = {"source": "submitted"}
+    run = await arena.run(schedulers=["heft"], **{**SPEC, "workload": workload})
+    position, parents = Position(), [[], [0], [], [1, 2]]
+    for number, parents_of_task in enumerate(parents):
+        tasks = Tasks(
+            task_id=np.array([number]),
+            size=np.array([40.0]),
+            compute_intensity=np.array([0.5]),
+            memory_required=np.array([1.0]),
+            arrival_time=np.array([0.0]),
+            parents=[parents_of_task],
+            last_child=np.array([3]),
+        )
+        cursor = Cursor(0, number + 1, 0.0, ended=number + 1 == len(parents))
+        batch = position.next_message(run.run, tasks, cursor)
+        sequence = await arena.bus.publish_batch(batch, after=position.sequence)
+        position = position.after(batch, cursor, sequence)
+    await arena.completed(run)
+    assert [row["dependencies"] for row in results(arena, run, "heft")] == parents
+
+
+async def test_a_stretch_that_fails_is_run_again(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if reading ahead loses its cancellation, as a request on the bus can (Python 3.11)."""
+    decide, failures = Stretch._decide, iter([OSError("once")])
+
+    async def fails_once(self: Stretch, groups: Any) -> Any:
+        for error in failures:
+            raise error
+        return await decide(self, groups)
+
+    read, lost = TaskFeed.next, asyncio.Event()
+
+    async def loses_a_cancellation(self: TaskFeed) -> Any:
+        try:
+            if not lost.is_set():
+                await asyncio.sleep(0.5)  # it is here when `_decide` fails
+        except asyncio.CancelledError:
+            lost.set()
+            return None
+        return await read(self)
+
+    monkeypatch.setattr(Stretch, "_decide", fails_once)
+    monkeypatch.setattr(TaskFeed, "next", loses_a_cancellation)
+    await start(arena, WaitingDevice(), WaitingDevice())
+    await arena.schedulers("eft")
+    one_stretch = {**SPEC, "execution": {"mode": "real", "stretch_tasks": 30}}
+    run = await arena.run(schedulers=["eft"], tasks=30, **one_stretch)
+    await arena.completed(run)
+    assert [row["task_id"] for row in results(arena, run, "eft")] == list(range(30))
+    assert lost.is_set()
 
 
 async def test_a_policy_sees_what_really_finished(arena: Arena) -> None:

@@ -69,6 +69,14 @@ async def test_two_trainers_cannot_both_publish_a_version(bus: Bus, other: Bus) 
     assert [m.body for m in await model_registry.read_stored(bus, RUN, FOREST)] == [b"mine", b"two"]
 
 
+async def test_a_version_with_an_older_ones_model_is_not_taken_for_it(bus: Bus, other: Bus) -> None:
+    """A rollback by a trainer that has missed a version: it would say that it is done."""
+    await model_registry.ship(bus, manifest_of(b"one", 1), b"one", after=0)
+    with pytest.raises(Conflict):
+        await model_registry.ship(other, manifest_of(b"one", 2), b"one", after=0)
+    assert len(await model_registry.read_stored(bus, RUN, FOREST)) == 1
+
+
 async def test_a_model_that_is_published_again_is_stored_once(bus: Bus) -> None:
     """As after a lost acknowledgement."""
     first = await model_registry.ship(bus, manifest_of(b"one", 1), b"one", after=0)

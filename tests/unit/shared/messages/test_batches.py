@@ -128,6 +128,17 @@ def test_a_message_id_names_the_batch(envelope: Envelope, message_id: str) -> No
     assert envelope.subject == message_id.rpartition(".")[0]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_batches_that_leave_out_different_columns_are_joined(kind: str) -> None:
+    """The first task has no dependencies and no kind; the second has both, and another home."""
+    rows = rows_of(kind)
+    messages = [encode(envelope_of(kind), rows.slice(row, 1)) for row in range(rows.num_rows)]
+    parts = [decode(message, SUBJECTS[kind]).rows for message in messages]
+    assert parts[0].schema.names != parts[1].schema.names
+    assert batches.join(parts, kind).to_pydict() == CONTENT[kind]
+    assert batches.join(parts[:1], kind) is parts[0]
+
+
 def test_a_message_id_does_not_depend_on_when_or_with_what_it_was_published() -> None:
     early = Envelope("tasks", "run-1", 3, 1.0, state={"a": 1})
     late = Envelope("tasks", "run-1", 3, 2.0)
