@@ -32,6 +32,7 @@ class Child:
     environment: dict[str, str]
     log_file: Path
     service: str = ""  # which of ours; empty: NATS or ClickHouse
+    workers: int = 1  # of the service, in this process
     niceness: int = 0
     restarts: int = 0
     process: Process | None = None

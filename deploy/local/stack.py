@@ -29,7 +29,7 @@ from deploy.local.plugins import check_plugins
 from deploy.local.priority import NICENESS
 from deploy.local.processes import Child
 from deploy.local.version_file import check_version
-from shared.domain.schedulers import BUILT_IN, check_scheduler_name
+from shared.domain.schedulers import BUILT_IN, LEARNERS, check_scheduler_name
 from shared.runtime.extras import require
 from shared.runtime.settings import Settings
 from shared.runtime.tls import client_context
@@ -54,6 +54,7 @@ class Plan:
     ports: Ports
     schedulers: tuple[str, ...]  # policies: built-in names, module:Class or file.py
     scale: dict[str, int] = field(default_factory=dict)
+    pack: bool = False  # one process for the built-in schedulers that do not learn
     tls: bool = False
     settings: dict[str, str] = field(default_factory=dict)  # HYBRID_* that override the arena's
 
@@ -139,11 +140,26 @@ class Stack:
         )
         for service in ("recorder", "simulator", "executor"):
             await self._start_replicas(service, service, {})
+        packed = self._packed()
+        if packed:
+            policies = {"HYBRID_POLICY": ",".join(packed)}
+            await self._start_service("scheduler", "scheduler-rules", policies, len(packed))
         for policy in self._plan.schedulers:
-            await self._start_replicas("scheduler", policy, {"HYBRID_POLICY": policy})
+            if policy not in packed:
+                await self._start_replicas("scheduler", policy, {"HYBRID_POLICY": policy})
         await self._start_lab()
         self.arena.save()
         await self._wait_until_healthy()
+
+    def _packed(self) -> list[str]:
+        """The schedulers that share a process: not those that are scaled, that learn, or that are
+        somebody's own, whose faults and delays stay theirs."""
+        if not self._plan.pack:
+            return []
+        rules = (name for name in BUILT_IN if name not in LEARNERS)
+        return [
+            each for each in rules if each in self._plan.schedulers and each not in self._plan.scale
+        ]
 
     def _clickhouse_tls(self) -> list[str]:
         files = self.arena.certificates
@@ -156,9 +172,11 @@ class Stack:
             name += f"-{replica + 1}" if replica else ""
             await self._start_service(service, name, environment)
 
-    async def _start_service(self, service: str, name: str, extra: dict[str, str]) -> None:
+    async def _start_service(
+        self, service: str, name: str, extra: dict[str, str], workers: int = 1
+    ) -> None:
         settings = {**self.arena.environment(service), **self._plan.settings, **extra}
-        await self._start_child(name, self._launcher(service, name), settings, service)
+        await self._start_child(name, self._launcher(service, name), settings, service, workers)
 
     async def _start_lab(self) -> None:
         """Answers requests for advice, where there is a folder for them. No service: it is a client
@@ -177,17 +195,25 @@ class Stack:
         return Program(sys.executable, "-m", module)
 
     async def _start_child(
-        self, name: str, launcher: Launcher, settings: dict[str, str], service: str = ""
+        self,
+        name: str,
+        launcher: Launcher,
+        settings: dict[str, str],
+        service: str = "",
+        workers: int = 1,
     ) -> None:
         log_file = self._plan.data_dir / "logs" / f"{name}.log"
         niceness = NICENESS.get(service or name, 0)
         environment = {**PROCESS_LIMITS, **settings}
-        child = Child(name, launcher, environment, log_file, service, niceness)
+        child = Child(name, launcher, environment, log_file, service, workers, niceness)
         await child.start()
         self.children.append(child)
 
     async def _wait_until_healthy(self) -> None:
-        expected = Counter(child.service for child in self.children if child.service)
+        expected: Counter[str] = Counter()
+        for child in self.children:
+            if child.service:
+                expected[child.service] += child.workers
         deadline = asyncio.get_running_loop().time() + START_SECONDS
         problem = "nothing answers"
         files = self.arena.certificates

@@ -49,6 +49,10 @@ def up(
     scale: Annotated[
         list[str] | None, Option(help="Workers of a scheduler: greedy=3. Repeatable.")
     ] = None,
+    pack: Annotated[
+        bool,
+        Option("--pack", help="One process for all built-in rules: less CPU and memory."),
+    ] = False,
     add: Annotated[
         list[str] | None,
         Option(help="Your own scheduler: file.py, policy.onnx or module:Class. Repeatable."),
@@ -93,7 +97,7 @@ def up(
     folder = Path(tempfile.mkdtemp(prefix="hybrid-")) if temporary else data_dir
     reports = (Settings().reports_dir or EXPERIMENTS_DIR).resolve()
     settings = {"HYBRID_REPORTS_DIR": str(reports)}
-    plan = Plan(folder or DEFAULT_DATA_DIR, ports, BUILT_IN + plugins, workers, tls, settings)
+    plan = Plan(folder or DEFAULT_DATA_DIR, ports, BUILT_IN + plugins, workers, pack, tls, settings)
     try:
         code = asyncio.run(_up(plan, None if idle else run_spec, exit=exit, json=json))
     finally:

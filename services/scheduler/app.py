@@ -17,7 +17,7 @@ from services.scheduler.loaded_policies import LoadedPolicies
 from services.scheduler.model_cache import ModelCache
 from services.scheduler.task_subscription import TaskSubscription
 from services.scheduler.worker import TaskWorker
-from shared.bus import streams
+from shared.bus import service_server, streams
 from shared.bus.client import FAILED_HEADER, Message, Subscriber, one_line
 from shared.bus.service import Service
 from shared.bus.suspension import request_suspension
@@ -149,8 +149,13 @@ def _worker(
 
 
 def main() -> None:
+    """A worker for each of the policies, in one process."""
+    settings = Settings()
     try:
-        service = make(Settings())
+        services = [
+            make(settings.model_copy(update={"policy": policy}))
+            for policy in settings.policy.split(",")
+        ]
     except policies.PolicyError as error:
         sys.exit(str(error))
-    service.run()
+    service_server.run(*(service.server() for service in services))

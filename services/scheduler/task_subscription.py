@@ -19,7 +19,7 @@ from shared.bus.service import Service
 from shared.messages.runs import Retry, RunRecord
 
 # The run book is read when it changes, and this often in case a message was missed.
-POLL_SECONDS = 2.0
+POLL_SECONDS = 10.0
 
 OnRetry = Callable[[str, Retry], Awaitable[bool]]
 

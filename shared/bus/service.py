@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -25,9 +24,11 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, make_asgi_app
 
+from shared.bus import service_server
 from shared.bus.client import Bus, Message
 from shared.bus.publisher import TRANSIENT_ERRORS
 from shared.bus.run_book import RunBook
+from shared.bus.service_server import ServiceServer
 from shared.errors import ArenaError
 from shared.messages import subjects
 from shared.messages.events import Event, ServiceReport
@@ -43,24 +44,12 @@ CHECK_SECONDS = 1.0
 log = logs.logger()
 
 
-class _Server(uvicorn.Server):
-    """uvicorn looks for a signal only when the application has started."""
-
-    def __init__(self, config: uvicorn.Config, stop_starting: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._stop_starting = stop_starting
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        super().handle_exit(sig, frame)
-        if not self.started:
-            self._stop_starting()
-
-
 class Service:
     def __init__(
         self, name: str, settings: Settings, *, scheduler: str = "", creates_streams: bool = False
     ) -> None:
-        logs.set_up(settings, service=name, scheduler=scheduler)
+        logs.set_up(settings)
+        logs.bind(service=name, scheduler=scheduler)
         self.name = name
         self.scheduler = scheduler
         self.description = ""
@@ -87,7 +76,7 @@ class Service:
         self._tasks: list[asyncio.Task[None]] = []
         self._started_at = time.time()
         self._port = settings.http_port
-        self._server: uvicorn.Server | None = None
+        self._server: ServiceServer | None = None
         self._starting: asyncio.Task[None] | None = None
         self._stopping = False
         self._subscribe_to_roll_calls()
@@ -139,6 +128,7 @@ class Service:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """From the start to the stop; a start that fails or is stopped is undone."""
+        logs.bind(service=self.name, scheduler=self.scheduler)  # not those of another one here
         try:
             await self._start_until_stopped()
             yield
@@ -292,8 +282,8 @@ class Service:
         self._port = listening.getsockname()[1]
         return listening
 
-    def run(self, app: Any | None = None, **options: Any) -> None:
-        """Serve until SIGTERM or SIGINT; the options are uvicorn's."""
+    def server(self, app: Any | None = None, **options: Any) -> ServiceServer:
+        """The options are uvicorn's."""
         listening = self.listen()
         config = uvicorn.Config(
             app or self.app(),
@@ -304,7 +294,9 @@ class Service:
             ssl_keyfile=self.settings.http_tls_key,
             **options,
         )
-        self._server = _Server(config, self.stop_starting)
-        asyncio.run(self._server.serve(sockets=[listening]))
-        if not self._server.started:
-            sys.exit(1)
+        self._server = ServiceServer(config, listening, self.stop_starting)
+        return self._server
+
+    def run(self, app: Any | None = None, **options: Any) -> None:
+        """Serve until SIGTERM or SIGINT."""
+        service_server.run(self.server(app, **options))

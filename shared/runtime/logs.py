@@ -25,7 +25,7 @@ class _Stderr(TextIOBase):
         sys.stderr.flush()
 
 
-def set_up(settings: Settings, **context: str) -> None:
+def set_up(settings: Settings) -> None:
     level = getattr(logging, settings.log_level.upper())
     renderer: structlog.types.Processor = (
         structlog.processors.JSONRenderer()
@@ -53,6 +53,10 @@ def set_up(settings: Settings, **context: str) -> None:
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     for library in REPEATED:
         logging.getLogger(library).setLevel(logging.ERROR)
+
+
+def bind(**context: str) -> None:
+    """What each line of this task, and of those that it starts, says besides its event."""
     structlog.contextvars.bind_contextvars(
         **{key: value for key, value in context.items() if value}
     )

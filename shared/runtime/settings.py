@@ -78,7 +78,8 @@ class Settings(BaseSettings):
 
     policy: str = Field(
         default="",
-        description="a worker's policy: a name, package.module:Class, file.py or file.onnx",
+        description="a worker's policy: a name, package.module:Class, file.py or file.onnx; with "
+        "commas, one worker for each of them in this process",
     )
     plugins: str = Field(
         default="",

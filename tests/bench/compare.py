@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -51,21 +52,38 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--tasks", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=15)
+    parser.add_argument(
+        "--options", default="", help="of `hybrid up`, for this revision alone: --options=--pack"
+    )
     given = parser.parse_args()
     with checked_out(given.revision) as folder:
+        programs = {"other": Program(folder), "this": Program(ROOT, tuple(given.options.split()))}
         rounds = [
-            measure_both(folder, number, given.tasks, given.seconds)
+            measure_both(programs, number, given.tasks, given.seconds)
             for number in range(given.rounds)
         ]
-    found = {"revision": given.revision, "rounds": rounds, "ratios": ratios(rounds)}
+    found = {
+        "revision": given.revision,
+        "options": given.options,
+        "rounds": rounds,
+        "ratios": ratios(rounds),
+    }
     report.publish("bench-compare", found, table(found), write=given.write)
 
 
-def measure_both(folder: Path, number: int, tasks: int, seconds: float) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Program:
+    folder: Path
+    options: tuple[str, ...] = ()
+
+
+def measure_both(
+    programs: dict[str, Program], number: int, tasks: int, seconds: float
+) -> dict[str, Any]:
     measured = {}
     for name in ("other", "this") if number % 2 == 0 else ("this", "other"):
         report.progress(f"round {number + 1}: {name} revision")
-        with program_of(folder if name == "other" else ROOT):
+        with arenas_of(programs[name]):
             measured[name] = {"start": measure_start(), **measure_runs(tasks, seconds)}
     return measured
 
@@ -87,14 +105,14 @@ def checked_out(revision: str) -> Iterator[Path]:
 
 
 @contextmanager
-def program_of(folder: Path) -> Iterator[None]:
-    """Arenas that start in this block run the code in that folder."""
-    before = ArenaProcess.source
-    ArenaProcess.source = folder
+def arenas_of(program: Program) -> Iterator[None]:
+    """Arenas that start in this block run this program."""
+    before = ArenaProcess.source, ArenaProcess.options
+    ArenaProcess.source, ArenaProcess.options = program.folder, program.options
     try:
         yield
     finally:
-        ArenaProcess.source = before
+        ArenaProcess.source, ArenaProcess.options = before
 
 
 def ratios(rounds: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
@@ -128,7 +146,8 @@ def table(found: dict[str, Any]) -> report.Table:
         (name, _number(each["other"]), _number(each["this"]), _ratio(each))
         for name, each in found["ratios"].items()
     ]
-    return [("mean of the rounds", found["revision"], "this revision", "ratio"), *rows]
+    this = " ".join(["this revision", *found["options"].split()])
+    return [("mean of the rounds", found["revision"], this, "ratio"), *rows]
 
 
 def _number(value: float) -> str:

@@ -59,12 +59,17 @@ class ArenaProcess:
     """`hybrid up --idle` in a folder of its own, on free ports."""
 
     source: Path | None = None  # the folder of the program, if it is another version's
+    options: tuple[str, ...] = ()  # of `hybrid up`, besides those of the constructor
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.folder = folder
         self._errors = (folder.parent / f"{folder.name}.stderr").open("w+")
         self._process = subprocess.Popen(
-            [HYBRID, "up", "--json", "--auto-ports", "--data-dir", str(folder), *arguments],
+            [
+                *(HYBRID, "up", "--json", "--auto-ports", "--data-dir", str(folder)),
+                *self.options,
+                *arguments,
+            ],
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,

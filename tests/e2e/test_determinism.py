@@ -30,10 +30,11 @@ def test_results_are_bit_identical_with_one_worker_three_workers_and_processes_k
     assert [row["scheduler"] for row in alone] == list(RULES)
     assert all(row["results"] == row["tasks"] == TASKS for row in alone)
 
-    # Three workers of two policies of each kind: more processes prove no more.
+    # Three workers of two policies of each kind: more processes prove no more. The others share
+    # one process.
     replicas = dict.fromkeys(SCALED, 3) | {"generator": 2, "simulator": 2, "recorder": 2}
     scale = [option for name, n in replicas.items() for option in ("--scale", f"{name}={n}")]
-    scaled = ArenaProcess(tmp_path / "scaled", "--idle", *scale)
+    scaled = ArenaProcess(tmp_path / "scaled", "--idle", "--pack", *scale)
     try:
         run = scaled.start_run(**SPEC)
         scaled.complete(run)

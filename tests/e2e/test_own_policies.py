@@ -70,7 +70,7 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArenaProcess]:
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(target))
-        started = ArenaProcess(folder / "data", "--idle", "--add", str(network))
+        started = ArenaProcess(folder / "data", "--idle", "--pack", "--add", str(network))
     yield started
     assert started.stop() == 0
 

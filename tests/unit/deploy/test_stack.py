@@ -17,6 +17,7 @@ from deploy.local.arena import FREE_PORT_RANGE, Ports, StartError, find
 from deploy.local.nats import check_folder, check_nodes, node_names
 from deploy.local.stack import Plan, Stack, _health_problem, parse_scale, policy_label
 from services.cli.up import choose_ports
+from shared.domain.schedulers import BUILT_IN, LEARNERS
 
 
 @pytest.mark.parametrize(
@@ -99,6 +100,13 @@ async def test_a_folder_has_at_most_one_arena(tmp_path: Path) -> None:
     await first.stop()
     assert find(tmp_path) is None
     await stack_in(tmp_path).stop()
+
+
+async def test_packed_are_the_rules_that_are_not_scaled(tmp_path: Path) -> None:
+    stack = Stack(Plan(tmp_path, Ports.free(), BUILT_IN, {"greedy": 3}, pack=True))
+    packed = set(stack._packed())
+    assert packed == set(BUILT_IN) - set(LEARNERS) - {"greedy"}
+    await stack.stop()
 
 
 KILLED = """
