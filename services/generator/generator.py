@@ -32,6 +32,7 @@ class Generator:
         self._service = service
         self._counters = counters
         self._emitters: dict[str, tuple[Emitter, asyncio.Task[None]]] = {}
+        self._emitter_ended = asyncio.Event()
 
     async def follow_runs(self) -> None:
         """Start and stop emitters as runs are started, paused, resumed and stopped."""
@@ -58,7 +59,9 @@ class Generator:
         bus = self._service.bus
         back_pressure = BackPressure(bus.jetstream, self._service.settings.lead_batches)
         emitter = Emitter(record, bus, back_pressure, self._counters)
-        self._emitters[record.run] = (emitter, asyncio.create_task(emitter.emit()))
+        task = asyncio.create_task(emitter.emit())
+        task.add_done_callback(lambda _: self._emitter_ended.set())
+        self._emitters[record.run] = (emitter, task)
 
     async def _stop(self, run: str) -> None:
         _, task = self._emitters.pop(run)
@@ -80,7 +83,11 @@ class Generator:
                 await housekeeping.trim_models()
                 await housekeeping.reject_orphans()
                 trimmed_at = time.monotonic()
-            await asyncio.sleep(COMPLETE_SECONDS if ending else IDLE_SECONDS)
+            # The end of a run is looked for as soon as all of its tasks are sent.
+            with suppress(TimeoutError):
+                pause = COMPLETE_SECONDS if ending else IDLE_SECONDS
+                await asyncio.wait_for(self._emitter_ended.wait(), pause)
+            self._emitter_ended.clear()
 
     async def watch_for_stuck_runs(self) -> None:
         stuck_runs = StuckRuns(self._service.bus, self._service.runs)
