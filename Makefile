@@ -3,7 +3,9 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
+RUNNABLE := .venv/.runnable
 READY := .venv/.ready
+PIP_INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt $(addprefix --extra-index-url ,$(TORCH_INDEX))
 # An index to take torch from, such as PyTorch's own of CPU builds; empty: pip's.
 TORCH_INDEX ?=
 # Where this is set, each of a hundred processes would compile our code anew.
@@ -16,15 +18,21 @@ help: ## List the targets
 .PHONY: setup
 setup: $(READY) ## Make .venv with everything in it; quick when there is nothing to do
 
-$(READY): pyproject.toml clients/pyproject.toml constraints.txt
+# What `hybrid up` needs. Modules are compiled when they are first imported, which is a part of them.
+$(RUNNABLE): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or newer is needed; say which with: make setup PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' || \
 		{ echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo 'installing the Python packages' >&2
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt $(addprefix --extra-index-url ,$(TORCH_INDEX)) -e '.[dev]' -e './clients[client,examples]'
+	@$(PIP_INSTALL) -e '.[embedded,train]'
 	@$(BIN)/python -m deploy.torch_build
+	@touch $(RUNNABLE)
+
+$(READY): $(RUNNABLE) clients/pyproject.toml
+	@echo 'installing the Python packages for tests and clients' >&2
+	@$(PIP_INSTALL) -e '.[dev]' -e './clients[client,examples]'
 	@touch $(READY)
 
 DASHBOARD := dashboard/dist/index.html
@@ -52,8 +60,12 @@ dashboard-dev: $(PACKAGES) ## Serve the dashboard with hot reload beside a runni
 browser: ## Find a Chromium for the dashboard's tests, or install Debian's
 	@deploy/find-or-install chromium chromium-browser google-chrome -- chromium
 
+.PHONY: runnable
+runnable: $(RUNNABLE)
+
 .PHONY: up
-up: setup dashboard ## Start the arena on this machine and a run to watch (Ctrl-C stops it)
+up: ## Start the arena on this machine and a run to watch (Ctrl-C stops it)
+	@$(MAKE) --no-print-directory --jobs 2 runnable dashboard
 	@$(BIN)/hybrid up $(ARGS)
 
 .PHONY: test
@@ -183,6 +195,10 @@ bench-bound: setup ## Measure the cluster bound of a million tasks, beside a sol
 .PHONY: bench-gym
 bench-gym: setup ## Measure the gym: decisions a second on one core, one environment and many; prints JSON
 	@$(BIN)/python -m tests.bench.gym $(ARGS)
+
+.PHONY: bench-gym-curves
+bench-gym-curves: setup ## Train both examples of the gym over five seeds: learning curves; prints JSON
+	@$(BIN)/python -m tests.bench.gym_curves $(ARGS)
 
 .PHONY: bench-cluster
 bench-cluster: setup ## Lose nodes of a NATS cluster under load: the pause, what is lost, the price of copies; prints JSON
