@@ -34,6 +34,7 @@ from shared.messages import subjects
 from shared.messages.events import Event, ServiceReport
 from shared.runtime import logs
 from shared.runtime.cancellation import cancel
+from shared.runtime.memory import release_freed_memory
 from shared.runtime.settings import Settings
 
 Check = Callable[[], Awaitable[str | None]]
@@ -195,7 +196,7 @@ class Service:
 
     async def after_start(self) -> None:
         """The steps after the subscribers."""
-        for work in [self._watch_health, *self.background]:
+        for work in [self._watch_health, release_freed_memory, *self.background]:
             self._tasks.append(asyncio.create_task(self._restart_on_error(work)))
         # Everything loaded until now stays: exempt it from garbage collection.
         gc.collect()

@@ -109,20 +109,19 @@ def _ratio(point: dict[str, float]) -> str:
 
 
 def draw(curves: dict[str, list[dict[str, float]]], seeds: int) -> None:
-    figure, axes = plt.subplots(figsize=(7.1, 3), layout="constrained")
-    for name, points in curves.items():
-        at = [point["decisions"] for point in points]
-        axes.plot(at, [point["ratio"] for point in points], marker="o", markersize=3, label=name)
-        low, high = ([point[end] for point in points] for end in ("low", "high"))
-        axes.fill_between(at, low, high, alpha=0.2)
-    axes.axhline(1, color="black", linewidth=0.8, linestyle="--", label="earliest finish")
-    axes.set(
-        yscale="log",
-        xlabel="decisions of training",
-        ylabel="mean turnaround over\nthat of earliest finish",
-        title=f"PPO on fresh runs: mean of {seeds} seeds with 95 % intervals",
-    )
-    axes.legend(frameon=False)
+    figure, (whole, end) = plt.subplots(ncols=2, figsize=(7.1, 2.8), layout="constrained")
+    for axes in (whole, end):
+        for name, points in curves.items():
+            at = [point["decisions"] / 1000 for point in points]
+            axes.plot(at, [point["ratio"] for point in points], marker=".", label=name)
+            low, high = ([point[bound] for point in points] for bound in ("low", "high"))
+            axes.fill_between(at, low, high, alpha=0.2)
+        axes.axhline(1, color="black", linewidth=0.8, linestyle="--", label="earliest finish")
+        axes.set_xlabel("thousand decisions of training")
+    whole.set(yscale="log", ylabel="mean turnaround over\nthat of earliest finish")
+    end.set(ylim=(0.96, 1.06), title="the same, magnified")
+    whole.set_title(f"fresh runs, {seeds} seeds, 95 % intervals")
+    whole.legend(frameon=False)
     figure.savefig(PICTURE, dpi=150)
 
 
