@@ -7,6 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from services.gateway.live import race
 from shared.messages.events import Event
 from tests.integration.arena import Arena, eventually, policy_file
 from tests.integration.gateway import completed, serving, started, whole
@@ -124,8 +125,12 @@ async def test_updates_follow_one_another_and_reach_the_end(
     assert {name: row["tasks"] for name, row in snapshots.items()} == {"greedy": 500, "oracle": 500}
 
 
-async def test_an_update_holds_only_what_has_changed(arena: Arena, http: httpx.AsyncClient) -> None:
-    """The Oracle's worker goes: from then on only greedy moves, and nobody else's score."""
+async def test_an_update_holds_only_what_has_changed(
+    arena: Arena, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The Oracle's worker goes: once greedy is so far ahead that they are compared over different
+    tasks, only greedy moves, and nobody else's score."""
+    monkeypatch.setattr(race, "KEPT_BATCHES", 16)
     await whole(arena, "greedy", "oracle")
     workers = [s for s in arena._services if s.scheduler == "oracle"]
     run = await started(http, pace=100)
