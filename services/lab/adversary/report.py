@@ -16,9 +16,6 @@ from services.lab.reports.report import write_document
 from shared.domain.schedulers import FOREST, ORACLE
 from shared.domain.spec import RunSpec
 
-# Instances that are listed on the page.
-LISTED = 12
-
 
 def write_report(
     result: SearchResult,
@@ -90,15 +87,15 @@ def _document(result: SearchResult, names: tuple[str, ...], measure: str, comman
     )
     matrix: list[Block] = [
         Table(
-            ["victim \\ rival", *(_abbreviated(name) for name in names)],
+            ["victim", *(str(column) for column, _ in enumerate(names, 1))],
             [
-                [labelled(victim), *(_cell(result, (victim, rival)) for rival in names)]
-                for victim in names
+                [f"{row} {labelled(victim)}", *(_cell(result, (victim, rival)) for rival in names)]
+                for row, victim in enumerate(names, 1)
             ],
         ),
         Text(
-            f"The {measure} of the victim (row) divided by that of the rival (column), on the "
-            "worst instance that was found for the pair."
+            f"The {measure} of the victim (row) divided by that of the rival (column, under the "
+            "number of its row), on the worst instance that was found for the pair."
         ),
     ]
     return Document(
@@ -120,17 +117,13 @@ def _cell(result: SearchResult, pair: Pair) -> str:
     return "" if ratio is None else number(ratio, 2 if ratio < 10 else 1)
 
 
-def _abbreviated(name: str) -> str:
-    return name.replace("_", " ")
-
-
 def _listing(result: SearchResult, pairs: list[Pair], names: tuple[str, ...]) -> Table:
     """The worst instance of each victim, against any rival."""
     worst: dict[str, Pair] = {}
     for pair in pairs:
         worst.setdefault(pair[0], pair)
     rows = []
-    for pair in [worst[name] for name in names if name in worst][:LISTED]:
+    for pair in [worst[name] for name in names if name in worst]:
         point = result.best[pair].point
         devices = f"{point['cpus']:.0f} CPU, {point['gpus']:.0f} GPU" if "cpus" in point else ""
         rows.append(
