@@ -63,7 +63,7 @@ async def test_a_device_runs_work_on_its_core_and_copies_the_memory() -> None:
         assert process.pid is not None
         child = psutil.Process(process.pid)
         assert child.cpu_affinity() == [CORE]
-        assert child.nice() == 7
+        assert child.nice() == max(7, os.nice(0))
     assert not running(child.pid)
 
 
