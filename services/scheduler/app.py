@@ -119,7 +119,9 @@ def make(settings: Settings) -> Service:
             description="A shipped model with its manifest, taken into service between batches",
         )
         async def on_model(message: Message) -> None:
-            await models.on_model(message.raw_message.subject, message.headers, message.body)
+            subject = message.raw_message.subject
+            expected = await worker.expects(subjects.run_of(subject))
+            await models.on_model(subject, message.headers, message.body, expected=expected)
 
     return service
 

@@ -107,11 +107,14 @@ class ModelCache:
             else self._policy(model.manifest.run).load_model(model.body)
         )
 
-    async def on_model(self, subject: str, headers: dict[str, Any], body: bytes) -> None:
-        """Handle a model that has just been published."""
+    async def on_model(
+        self, subject: str, headers: dict[str, Any], body: bytes, *, expected: bool = False
+    ) -> None:
+        """Handle a model that has just been published. `expected`: tasks of its run will come, so
+        it is opened before the first of them, which would take longer than a batch."""
         run = subjects.run_of(subject)
-        if run not in self._entries:
-            return  # its first batch will load the model
+        if run not in self._entries and not expected:
+            return  # if a batch comes, it will load the model
         try:
             key = self._bus.settings.model_public_key
             await self._load(models.read_model(subject, headers, body, public_key=key))

@@ -82,15 +82,29 @@ class Worker(ABC):
         self._policies.load_again(run)
         self._failures.forget(run)
 
+    async def expects(self, run: str) -> bool:
+        """Whether tasks of this run are decided here, also if none has come yet. If so, its policy
+        is loaded."""
+        try:
+            record = await self._service.runs.local(run)
+            if not record.active or self._name not in record.competing:
+                return False
+            await self._load_policy(run)
+        except (NotFound, PolicyError):  # which the first batch reports
+            return False
+        return True
+
     async def load_policy(self, batch: Batch) -> None:
         """Load the file of a plug-in again if it has changed since the run before."""
-        run, before = batch.envelope.run, self._policies.newest
         try:
-            policy = self._policies.of(run)
+            await self._load_policy(batch.envelope.run)
         except PolicyError as error:
             await self.report_failure(batch, error)
             raise
-        if policy is self._policies.newest is not before:
+
+    async def _load_policy(self, run: str) -> None:
+        before = self._policies.newest
+        if self._policies.of(run) is self._policies.newest is not before:
             note = f"{self._name} decides run {run} with its file as it is now: it has changed"
             await self._service.bus.publish_event(
                 Event(kind="policy_loaded", service="scheduler", run=run, message=note),

@@ -215,10 +215,11 @@ async def test_an_invalid_model_is_refused_and_the_old_one_stays(arena: Arena, r
 
 @pytest.mark.parametrize("reason", REFUSED)
 async def test_a_late_worker_skips_an_invalid_model(arena: Arena, reason: str) -> None:
-    run = await deployed(arena, "hybrid_ml")
+    run = await arena.run(schedulers=["hybrid_ml"])
     await publish_valid(arena, run, 1, 0.25)
     await publish_valid(arena, run, 2, 0.5)
     await REFUSED[reason](arena, run)
+    await arena.schedulers("hybrid_ml")
     assert await Worker(arena, run).decide() == (2, 0.5)
     (event,) = await refusals(arena)
     assert reason in event.message
@@ -316,6 +317,15 @@ class TestModelCache:
             await cache.on_model(f"models.other{number}.{FOREST}", {}, b"")
         assert cache._entries == {}
         assert (await bus.jetstream.stream_info(subjects.EVENTS)).state.messages == 0
+
+    async def test_the_model_of_a_run_that_starts_is_opened_before_its_first_batch(
+        self, bus: Bus
+    ) -> None:
+        cache = ModelCache(LoadedPolicies("hybrid_ml"), bus)
+        body = always(0.25)
+        headers = {MANIFEST: manifest_of(body, 1).model_dump_json()}
+        await cache.on_model(SUBJECT, headers, body, expected=True)
+        assert [entry.version for entry in cache._entries.values()] == [1]
 
     async def test_it_keeps_the_models_of_the_runs_used_last(self, bus: Bus) -> None:
         cache = ModelCache(LoadedPolicies("hybrid_ml"), bus)
