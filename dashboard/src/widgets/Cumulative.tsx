@@ -188,6 +188,8 @@ function lines(curves: Curve[], measure: Measure, palette: Palette, marks: Mark[
     xAxis: {
       ...axis(palette),
       type: "value",
+      // More would not fit beside the legend of a narrow widget: every second one would be left out.
+      splitNumber: 3,
       splitLine: { show: false },
       axisLabel: {
         ...axis(palette).axisLabel,
