@@ -91,3 +91,20 @@ def test_a_view_can_be_opened_without_a_connection(viewer: Viewer, run: str) -> 
     viewer.page.context.set_offline(False)
     viewer.wait_for_state("live", "quiet")  # quiet: seconds after the last message of a run
     viewer.errors.clear()  # of the lost connection
+
+
+def test_enter_goes_through_the_tour_of_a_first_visit(
+    browser: Browser, arena: ArenaProcess, run: str
+) -> None:
+    context = browser.new_context()
+    viewer = Viewer(context.new_page(), arena.announced["url"])
+    viewer.open("log", run=run)
+    tour = viewer.page.get_by_test_id("tour")
+    for step in range(1, 6):
+        tour.get_by_text(f"{step} of 5").wait_for()
+        viewer.page.keyboard.press("Enter")
+    tour.wait_for(state="detached")
+    viewer.page.reload()
+    viewer.widget("services").wait_for()
+    assert tour.count() == 0
+    context.close()

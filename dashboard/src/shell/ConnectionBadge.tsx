@@ -54,7 +54,8 @@ export function StaleBanner() {
       data-testid="stale"
       className="border-t border-warn/30 bg-[color-mix(in_oklab,var(--warn)_14%,var(--ground))] px-4 py-1 text-center text-xs text-warn"
     >
-      {TEXT[connection].meaning} {at > 0 && <>The numbers are from {new Date(at * 1000).toLocaleTimeString("en-GB")}. </>}
+      {TEXT[connection].meaning}{" "}
+      {at > 0 && <>The numbers are from {new Date(at * 1000).toLocaleTimeString("en-GB")}. </>}
       {retryAt !== null && <Retry at={retryAt} />}
     </p>
   );
