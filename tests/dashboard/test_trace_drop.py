@@ -111,6 +111,17 @@ def test_a_run_is_stopped_when_the_page_that_sends_its_trace_is_closed(
         forget_refusals(viewer)
 
 
+def test_a_run_to_which_nobody_sends_tasks_says_so(viewer: Viewer, arena: ArenaProcess) -> None:
+    waiting = arena.start_run(workload={"source": "submitted"}, schedulers=["eft", "oracle"])
+    viewer.open("arena", run=waiting)
+    notice = viewer.page.get_by_test_id("waiting-for-tasks")
+    notice.wait_for()
+    task = {"size": 100, "compute_intensity": 0.5, "memory_required": 10}
+    arena.http.post("/api/tasks", params={"run": waiting}, json=task).raise_for_status()
+    notice.wait_for(state="detached")
+    arena.http.post("/api/simulation/stop", params={"run": waiting})
+
+
 def test_a_file_that_is_no_trace_says_what_is_missing(
     viewer: Viewer, arena: ArenaProcess, run: str
 ) -> None:
