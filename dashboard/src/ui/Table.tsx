@@ -106,7 +106,7 @@ export function Table<Row>({
                   key={column.key}
                   data-field={column.key}
                   data-value={column.numeric && value !== null ? String(value) : undefined}
-                  className={`border-b border-line px-2.5 py-1.5 ${column.sentence ? "min-w-48" : "whitespace-nowrap"} ${column.numeric ? "text-right" : "text-left"}`}
+                  className={`border-b border-line px-2.5 py-1.5 ${column.sentence ? "min-w-36" : "whitespace-nowrap"} ${column.numeric ? "text-right" : "text-left"}`}
                 >
                   {column.show ? column.show(row) : (value ?? "–")}
                 </td>
