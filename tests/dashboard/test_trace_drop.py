@@ -116,10 +116,15 @@ def test_a_run_to_which_nobody_sends_tasks_says_so(viewer: Viewer, arena: ArenaP
     viewer.open("arena", run=waiting)
     notice = viewer.page.get_by_test_id("waiting-for-tasks")
     notice.wait_for()
-    task = {"size": 100, "compute_intensity": 0.5, "memory_required": 10}
-    arena.http.post("/api/tasks", params={"run": waiting}, json=task).raise_for_status()
+    tasks = "size,compute_intensity,memory_required,arrival_time\n100,0.5,10,0\n"
+    arena.http.post(
+        f"/api/runs/{waiting}/tasks",
+        params={"first": 0, "last": "true"},
+        content=tasks,
+        headers={"content-type": "text/csv"},
+    ).raise_for_status()
     notice.wait_for(state="detached")
-    arena.http.post("/api/simulation/stop", params={"run": waiting})
+    arena.complete(waiting)
 
 
 def test_a_file_that_is_no_trace_says_what_is_missing(
