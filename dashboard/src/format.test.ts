@@ -10,6 +10,7 @@ import {
   perSecond,
   seconds,
   shortCount,
+  tickCount,
 } from "./format";
 
 describe("numbers", () => {
@@ -31,6 +32,13 @@ describe("numbers", () => {
     expect(shortCount(12345)).toBe("12.3 k");
     expect(shortCount(999600)).toBe("1.00 M");
     expect(shortCount(2.5e9)).toBe("2.50 G");
+  });
+});
+
+describe("ticks of an axis", () => {
+  it("are as short as a round number can be", () => {
+    expect([0, 500, 12000].map(tickCount)).toEqual(["0", "500", "12,000"]);
+    expect([100_000, 150_000, 2_000_000, 2_500_000].map(tickCount)).toEqual(["100 k", "150 k", "2 M", "2.5 M"]);
   });
 });
 

@@ -44,6 +44,14 @@ export function shortCount(value: Value): string {
   return `${number(value / 1e9)} G`;
 }
 
+/** On an axis: as short as a round number can be. */
+export function tickCount(value: number): string {
+  if (Math.abs(value) < 100_000) return count(value);
+  return shortCount(value)
+    .replace(/(\.\d*?)0+ /, "$1 ")
+    .replace(". ", " ");
+}
+
 export function seconds(value: Value): string {
   if (missing(value)) return NONE;
   const size = Math.abs(value);

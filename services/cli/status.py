@@ -50,8 +50,6 @@ def _show_health(url: str, health: Any) -> None:
         counts[name] += 1
         for part, problem in report["problems"].items():
             out.print(f"  [red]{name}: {part}: {problem}[/]")
-    services = [f"{name} ×{n}" if n > 1 else name for name, n in sorted(counts.items())]
-    out.print(f"services: {', '.join(services)}")
     refused = health.get("refused", [])
     for client in refused:
         out.print(
@@ -62,6 +60,8 @@ def _show_health(url: str, health: Any) -> None:
     for missing in health["missing"]:
         if missing not in known:
             out.print(f"  [red]missing: {missing}: {NOT_ON_THE_BUS}[/]")
+    services = [f"{name} ×{n}" if n > 1 else name for name, n in sorted(counts.items())]
+    out.print(f"services: {', '.join(services)}")
 
 
 def _show_run(status: Any) -> None:
@@ -74,7 +74,7 @@ def _show_run(status: Any) -> None:
     )
     if line := pretraining_line(status):
         out.print(line)
-    out.print(race_table(status["schedulers"], title))
+    out.print(race_table(status["schedulers"], title) if status["schedulers"] else title)
 
 
 def _show_bus(status: Any) -> None:

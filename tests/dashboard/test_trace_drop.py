@@ -111,6 +111,22 @@ def test_a_run_is_stopped_when_the_page_that_sends_its_trace_is_closed(
         forget_refusals(viewer)
 
 
+def test_a_run_to_which_nobody_sends_tasks_says_so(viewer: Viewer, arena: ArenaProcess) -> None:
+    waiting = arena.start_run(workload={"source": "submitted"}, schedulers=["eft", "oracle"])
+    viewer.open("arena", run=waiting)
+    notice = viewer.page.get_by_test_id("waiting-for-tasks")
+    notice.wait_for()
+    tasks = "size,compute_intensity,memory_required,arrival_time\n100,0.5,10,0\n"
+    arena.http.post(
+        f"/api/runs/{waiting}/tasks",
+        params={"first": 0, "last": "true"},
+        content=tasks,
+        headers={"content-type": "text/csv"},
+    ).raise_for_status()
+    notice.wait_for(state="detached")
+    arena.complete(waiting)
+
+
 def test_a_file_that_is_no_trace_says_what_is_missing(
     viewer: Viewer, arena: ArenaProcess, run: str
 ) -> None:

@@ -15,7 +15,7 @@ export function Header() {
   return (
     <header className="sticky top-0 z-20 border-b border-line bg-ground/80 backdrop-blur-xl">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-2 px-3 py-2.5 md:gap-x-4 md:px-5">
-        <h1 className="text-[0.9375rem] leading-5 font-semibold tracking-tight whitespace-nowrap max-xl:sr-only">
+        <h1 className="text-[0.9375rem] leading-5 font-semibold tracking-tight whitespace-nowrap max-[1400px]:sr-only">
           Hybrid{" "}
           <span className="bg-linear-to-r from-accent to-accent2 bg-clip-text text-transparent">ML Scheduler</span>
         </h1>

@@ -5,6 +5,7 @@ import { useLive } from "../live";
 import { labelOf } from "../schedulers";
 import { useReplay } from "../trace/replay";
 import { Link } from "../ui/Link";
+import { isTrace } from "../workload";
 import { SuspendedNotice } from "./SuspendedNotice";
 
 export function RunNotices() {
@@ -14,6 +15,7 @@ export function RunNotices() {
     <>
       <Pretraining />
       <SendingTrace />
+      <WaitingForTasks />
       {suspended
         .filter((name) => !leftOut.includes(name))
         .map((name) => (
@@ -69,6 +71,26 @@ function SendingTrace() {
         This page sends {replay.name}: {count(replay.sent)} of {count(replay.tasks)} tasks.
       </strong>{" "}
       Other views may be opened meanwhile; closing or reloading the page stops the run.
+    </p>
+  );
+}
+
+/** The page or the command that sends the tasks may have ended without stopping the run. */
+function WaitingForTasks() {
+  const waiting = useLive(
+    ({ spec, state, tasksSent, pretraining }) =>
+      spec !== null && isTrace(spec) && state === "running" && tasksSent === 0 && pretraining.length === 0,
+  );
+  const sending = useReplay((replaying) => replaying.replay !== null);
+  if (!waiting || sending) return null;
+  return (
+    <p
+      role="status"
+      data-testid="waiting-for-tasks"
+      className="mb-3.5 rounded-xl border border-accent/40 bg-accent/10 px-4 py-3 text-[0.8125rem]"
+    >
+      <strong className="font-semibold">No task has been sent to this run yet.</strong> Its tasks are submitted by a
+      page that replays a trace, a command or a program. If that has ended, stop the run.
     </p>
   );
 }

@@ -41,7 +41,11 @@ export function Tour() {
   const [step, setStep] = useState(0);
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
-    if (open) dialog.current?.showModal();
+    if (open) {
+      dialog.current?.showModal();
+      // The dialog would give the focus to its first button, which leaves the tour.
+      dialog.current?.querySelector<HTMLElement>("[data-testid='tour-next']")?.focus();
+    }
     setStep(0);
   }, [open]);
   if (!open) return null;
@@ -72,7 +76,12 @@ export function Tour() {
         <Link view="guide" className="text-xs text-accent underline" onClick={close}>
           The guide
         </Link>
-        <Button className="ml-auto" variant="primary" autoFocus onClick={() => (last ? close() : setStep(step + 1))}>
+        <Button
+          data-testid="tour-next"
+          className="ml-auto"
+          variant="primary"
+          onClick={() => (last ? close() : setStep(step + 1))}
+        >
           {last ? "Start" : "Next"}
         </Button>
       </div>

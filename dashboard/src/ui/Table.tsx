@@ -10,6 +10,8 @@ export interface Column<Row> {
   /** What the cell shows; the value by default. */
   show?: (row: Row) => ReactNode;
   numeric?: boolean;
+  /** For sentences: they break where the window is narrow. */
+  sentence?: boolean;
   /** The tooltip of the header. */
   hint?: string;
 }
@@ -104,7 +106,7 @@ export function Table<Row>({
                   key={column.key}
                   data-field={column.key}
                   data-value={column.numeric && value !== null ? String(value) : undefined}
-                  className={`border-b border-line px-2.5 py-1.5 whitespace-nowrap ${column.numeric ? "text-right" : "text-left"}`}
+                  className={`border-b border-line px-2.5 py-1.5 ${column.sentence ? "min-w-36" : "whitespace-nowrap"} ${column.numeric ? "text-right" : "text-left"}`}
                 >
                   {column.show ? column.show(row) : (value ?? "–")}
                 </td>

@@ -61,13 +61,9 @@ export function Widget(props: WidgetProps) {
       className={`glass flex h-full min-h-0 flex-col rounded-[14px] [contain-intrinsic-size:auto_24rem] [content-visibility:auto] ${className}`}
     >
       <header className="px-4 pt-3 pb-2">
-        <div className="flex min-h-8 flex-wrap items-center justify-end gap-x-2 gap-y-1">
+        <div className="flex min-h-8 flex-wrap items-center justify-end gap-x-1.5 gap-y-1">
           <MoveHandle id={id} title={title} />
-          <h2
-            id={heading}
-            className="min-w-0 grow basis-28 truncate text-[0.9375rem] leading-6 font-semibold tracking-tight"
-            title={title}
-          >
+          <h2 id={heading} className="min-w-0 grow basis-22 text-[0.9375rem] leading-5 font-semibold tracking-tight">
             {title}
           </h2>
           {source?.stale && (
@@ -76,33 +72,35 @@ export function Widget(props: WidgetProps) {
             </Badge>
           )}
           {actions}
-          {table !== undefined && (
-            <Button
-              variant="ghost"
-              className="-mr-1.5 size-8!"
-              data-testid={`table-toggle-${id}`}
-              aria-pressed={asTable}
-              label={asTable ? "Show as chart" : "Show as table"}
-              icon={
-                asTable ? (
-                  <ChartNoAxesColumn aria-hidden className="size-4" />
-                ) : (
-                  <Table2 aria-hidden className="size-4" />
-                )
-              }
-              onClick={() => toggleTable(id)}
-            />
-          )}
-          {exported && (
-            <ExportMenu
-              id={id}
-              title={title}
-              content={content}
-              table={table}
-              csv={asTable ? undefined : csv}
-              files={files}
-            />
-          )}
+          <div className="flex items-center gap-1.5 empty:hidden">
+            {table !== undefined && (
+              <Button
+                variant="ghost"
+                className="-mr-1.5 size-8!"
+                data-testid={`table-toggle-${id}`}
+                aria-pressed={asTable}
+                label={asTable ? "Show as chart" : "Show as table"}
+                icon={
+                  asTable ? (
+                    <ChartNoAxesColumn aria-hidden className="size-4" />
+                  ) : (
+                    <Table2 aria-hidden className="size-4" />
+                  )
+                }
+                onClick={() => toggleTable(id)}
+              />
+            )}
+            {exported && (
+              <ExportMenu
+                id={id}
+                title={title}
+                content={content}
+                table={table}
+                csv={asTable ? undefined : csv}
+                files={files}
+              />
+            )}
+          </div>
         </div>
         <p className="line-clamp-2 text-xs text-muted" title={caption}>
           {caption}
@@ -164,7 +162,7 @@ function Scroll({
       tabIndex={0}
       role="group"
       aria-label={label}
-      className="min-h-0 flex-1 overflow-auto rounded-lg px-3 pb-3 -outline-offset-2!"
+      className="min-h-0 flex-1 scroll-py-1.5 overflow-auto rounded-lg px-3 pb-3 -outline-offset-2!"
     >
       {children}
     </div>

@@ -172,6 +172,7 @@ const COLUMNS: Column<AdviceRow>[] = [
   {
     key: "answer",
     header: "Answer",
+    sentence: true,
     value: (row) => row.headline || row.text || "",
     show: (row) =>
       row.state === "done" ? (

@@ -3,7 +3,7 @@ import { path } from "../api/client";
 import { usePolled } from "../api/polling";
 import { type Metric, totalAt, totals } from "../api/progress";
 import type { Progress, StoredModel, Track } from "../api/types";
-import { count, dollars, joules, seconds, shortCount } from "../format";
+import { count, dollars, joules, seconds, tickCount } from "../format";
 import { useLive, useRun, useSchedulers } from "../live";
 import { labelOf, ORACLE } from "../schedulers";
 import { type Palette, usePalette } from "../theme";
@@ -188,10 +188,12 @@ function lines(curves: Curve[], measure: Measure, palette: Palette, marks: Mark[
     xAxis: {
       ...axis(palette),
       type: "value",
+      // More would not fit beside the legend of a narrow widget: every second one would be left out.
+      splitNumber: 3,
       splitLine: { show: false },
       axisLabel: {
         ...axis(palette).axisLabel,
-        formatter: (value: number) => (value < 100_000 ? count(value) : shortCount(value)),
+        formatter: tickCount,
       },
       max: "dataMax",
     },

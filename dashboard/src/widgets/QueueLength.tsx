@@ -1,7 +1,7 @@
 import { useMemo } from "react";
 import { useRunPolled } from "../api/runs";
 import type { Queues } from "../api/types";
-import { count, number, seconds, shortCount } from "../format";
+import { count, number, seconds, shortCount, tickCount } from "../format";
 import { useSchedulers } from "../live";
 import { labelOf } from "../schedulers";
 import { type Palette, usePalette } from "../theme";
@@ -197,7 +197,7 @@ function lines(queues: Queues, rows: Row[], counted: Counted, scale: Scale, pale
       min: scale === "log" ? EMPTY : 0,
       axisLabel: {
         ...axis(palette).axisLabel,
-        formatter: (value: number) => (scale === "log" && value <= EMPTY ? "0" : shortCount(value)),
+        formatter: (value: number) => (scale === "log" && value <= EMPTY ? "0" : tickCount(value)),
       },
     },
     series: tracks.map(({ name, track }) => ({

@@ -21,11 +21,15 @@ export function RaceBars({ rows, measure }: { rows: ComparisonRow[]; measure: Ra
   const oracle = rows.find((row) => row.name === ORACLE && row.tasks > 0);
   return (
     <div className="flex h-full flex-col gap-1.5">
-      <ol ref={list} className="flex min-h-56 flex-1 flex-col" style={{ minHeight: `${rows.length * 2}rem` }}>
+      <ol
+        ref={list}
+        className="flex min-h-56 shrink-0 grow flex-col pt-1"
+        style={{ minHeight: `${rows.length * 2}rem` }}
+      >
         {ordered.map((row, place) => (
           <li
             key={row.name}
-            className="flex min-h-0 flex-1 basis-0 items-center gap-3"
+            className="flex flex-1 basis-0 items-center gap-3"
             data-scheduler={row.name}
             data-place={place + 1}
           >

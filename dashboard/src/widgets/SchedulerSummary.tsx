@@ -19,7 +19,7 @@ export function SchedulerSummary({ name }: { name: string }) {
     versusOracle(ratio(row[key], oracle?.[key]));
   return (
     <dl
-      className="glass grid grid-cols-2 gap-x-6 gap-y-4 rounded-[14px] px-5 py-4 sm:grid-cols-3 md:grid-cols-5 2xl:grid-cols-10"
+      className="glass grid grid-cols-2 gap-x-6 gap-y-4 rounded-[14px] px-5 py-4 sm:grid-cols-3 lg:grid-cols-5 min-[1800px]:grid-cols-10"
       data-testid="scheduler-summary"
     >
       <Stat

@@ -194,6 +194,10 @@ class Race:
     def show(self, rows: dict[str, Row]) -> None:
         """Make these results of one task, by scheduler, the newest that all have."""
         task = next(iter(rows.values()))
+        for name, row in rows.items():
+            # A standing from the store does not say which model decided.
+            if name in self._taken and not self._taken[name].model_version:
+                self._taken[name].model_version = row["model_version"]
         self._common = (
             LatestTask(
                 id=task["task_id"],

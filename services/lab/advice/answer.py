@@ -222,8 +222,8 @@ def undecided_note(answer: Answer) -> str:
     if answer.unit == "seed":
         seconds = (units - verdict.units) * answer.seconds_per_run
         return (
-            f"A decision needs about {units} seeds ({verdict.units} were run): give a --budget of "
-            f"about {max(seconds, 60) / 60:.0f} more minutes."
+            f"A decision needs about {units} seeds ({verdict.units} were run): allow about "
+            f"{max(seconds, 60) / 60:.0f} more minutes (--budget)."
         )
     return (
         f"A decision needs a trace that is about {units / verdict.units:.1f} times as long: more "
@@ -244,21 +244,29 @@ def recommendation(verdict: Verdict) -> str:
         close = verdict.named("not better")
         behind = f"; {', '.join(close)} may be equal or worse, but hardly better" if close else ""
         return f"Use {verdict.recommended}{as_good}{behind}."
-    unclear = [verdict.best, *verdict.named("unknown")]
-    worse = [each for each in verdict.compared if each.standing == "worse"]
-    if len(unclear) > FEW or not worse:
+    candidates = to_use(verdict)
+    if not candidates:
+        unclear = [verdict.best, *verdict.named("unknown")]
         return (
             f"The data do not show which of {', '.join(unclear)} is best{as_good}; "
             f"{verdict.best} had the smallest mean."
         )
-    beside = worse[0].ratio
+    following = next(each for each in verdict.compared if each.standing == "worse")
+    beside = following.ratio
     assert beside is not None  # or it would not be known to be worse
-    behind = (
-        f"next is {worse[0].scheduler}, {beside.mean:.2f} times the objective "
-        f"[{beside.low:.2f}, {beside.high:.2f}]"
+    return (
+        f"Use {' or '.join(candidates)}: the data do not show which of them is best{as_good}; "
+        f"next is {following.scheduler}, {beside.mean:.2f} times the objective of {verdict.best} "
+        f"[{beside.low:.2f}, {beside.high:.2f}]."
     )
-    candidates = " or ".join(unclear)
-    return f"Use {candidates}: the data do not show which of them is best{as_good}; {behind}."
+
+
+def to_use(verdict: Verdict) -> list[str]:
+    """The recommended one, or the few that tie when all others are worse; otherwise none."""
+    if verdict.decided:
+        return [verdict.recommended]
+    unclear = [verdict.best, *verdict.named("unknown")]
+    return unclear if len(unclear) <= FEW and verdict.named("worse") else []
 
 
 def numbers(answer: Answer) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from services.lab.advice.answer import Answer, Changed, headline, numbers, undecided_note
+from services.lab.advice.answer import Answer, Changed, headline, numbers, to_use, undecided_note
 from services.lab.advice.verdict import Compared
 from services.lab.reports.document import Block, Document, Section, Table, Text
 from services.lab.reports.formatting import counted, listed, number, plus_minus, with_interval
@@ -46,8 +46,8 @@ def make_page(answer: Answer, command: str) -> Document:
 
 
 def _short(answer: Answer) -> str:
-    verdict = answer.verdict
-    return f"use {verdict.recommended}" if verdict and verdict.decided else "not decided"
+    candidates = to_use(answer.verdict) if answer.verdict else []
+    return f"use {' or '.join(candidates)}" if candidates else "not decided"
 
 
 def _summary(answer: Answer) -> list[str]:

@@ -202,6 +202,13 @@ def test_results_that_are_not_in_memory_have_to_be_loaded() -> None:
     assert (task.id, latest["greedy"].time) == (39, 5.0)
 
 
+def test_a_stored_standing_has_the_model_of_the_loaded_task() -> None:
+    race = race_of(ResultBatch("greedy", 3, standing(40)), ResultBatch("oracle", 3, standing(40)))
+    race.show({"greedy": row(39, model_version=5), "oracle": row(39)})
+    versions = {each.name: each.model_version for each in race.comparison(Weights(time=1))}
+    assert versions == {"greedy": 5, "oracle": 0}
+
+
 def test_figures_that_are_no_numbers_are_none() -> None:
     race = race_of(results("greedy", 0, total_time=float("nan"), total_energy=float("inf")))
     (only,) = race.comparison(Weights(cost=1))

@@ -8,14 +8,14 @@ import { type Palette, usePalette } from "../../theme";
 import { Chart, type Column, numberColumn, Select, schedulerColumn, Table, Widget } from "../../ui";
 import { curvesCsv } from "../../ui/exporting";
 import { setParameters, useParameter } from "../../url";
-import { type Line, lineChart } from "../history/lineChart";
+import { type Line, lineChart, unitOf } from "../history/lineChart";
 import { METRICS, MetricSelect, useMetric } from "../history/Trends";
 
 /** The cumulative total of one scheduler and of the Oracle in both runs. */
 export function Curves({ a, b, names, everyMs }: { a: string; b: string; names: string[]; everyMs: number }) {
   const palette = usePalette();
   const metric = useMetric();
-  const { label, format, tick } = METRICS[metric];
+  const { label, format } = METRICS[metric];
   const first = usePolled<Progress>(runPath(a, "/progress", { points: 200 }), everyMs);
   const second = usePolled<Progress>(runPath(b, "/progress", { points: 200 }), everyMs);
   const selected = useParameter("scheduler") ?? "";
@@ -24,7 +24,10 @@ export function Curves({ a, b, names, everyMs }: { a: string; b: string; names: 
     const shown = name === ORACLE ? [ORACLE] : [name, ORACLE];
     return shown.flatMap((each) => pairOf(each, [first.data, second.data], metric, palette));
   }, [first.data, second.data, name, palette, metric]);
-  const option = useMemo(() => lineChart(curves, { palette, format, tick }), [curves, palette, format, tick]);
+  const option = useMemo(
+    () => lineChart(curves, { palette, format, unit: unitOf(metric, curves) }),
+    [curves, palette, format, metric],
+  );
   return (
     <div className="flex flex-col gap-3">
       <div className="flex flex-wrap gap-2">

@@ -1,5 +1,5 @@
 import { percent } from "../../format";
-import { type Column, schedulerColumn, Table, Widget } from "../../ui";
+import { type Column, numberColumn, schedulerColumn, Table, Widget } from "../../ui";
 import { METRICS, MetricSelect, useMetric } from "../history/Trends";
 import { type Estimate, estimate, type LoadedRun, seedGroups, type TotalsAt } from "./sameTasks";
 
@@ -25,7 +25,7 @@ export function Groups({ runs, totals }: { runs: LoadedRun[]; totals: Record<str
   }));
   const columns: Column<Row>[] = [
     schedulerColumn((row) => row.name, true),
-    { key: "tasks", header: "After tasks", numeric: true, value: (row) => row.tasks },
+    numberColumn("tasks", "After tasks"),
     ...groups.flatMap((members, group): Column<Row>[] => [
       {
         key: `group_${group}`,

@@ -3,13 +3,13 @@ import { runPath } from "../../api/client";
 import { type Polled, usePolled } from "../../api/polling";
 import { type Metric, totalPoints, totals } from "../../api/progress";
 import type { Progress, RunSpec } from "../../api/types";
-import { count, dollars, joules, overOracle, seconds, shortCount } from "../../format";
+import { count, dollars, joules, overOracle, seconds } from "../../format";
 import { labelOf, ORACLE } from "../../schedulers";
 import { usePalette } from "../../theme";
 import { Chart, type Column, failedColumn, numberColumn, Select, schedulerColumn, Table, Widget } from "../../ui";
 import { driftMarks, type Mark } from "../../ui/marks";
 import { setParameters, useParameter } from "../../url";
-import { lineChart } from "./lineChart";
+import { lineChart, unitOf } from "./lineChart";
 import { referenceOf, regret } from "./regret";
 
 const INTERVALS = 40;
@@ -17,19 +17,13 @@ const INTERVALS = 40;
 interface MetricFormat {
   label: string;
   format: (value: number | null) => string;
-  tick: (value: number) => string;
-}
-
-/** On an axis, 1,000 s is easier to read than 16 min 40 s. */
-function secondsTick(value: number): string {
-  return value < 10 ? seconds(value) : `${shortCount(value)} s`;
 }
 
 export const METRICS: Record<Metric, MetricFormat> = {
-  turnaround: { label: "Turnaround", format: seconds, tick: secondsTick },
-  time: { label: "Execution time", format: seconds, tick: secondsTick },
-  energy: { label: "Energy", format: joules, tick: joules },
-  cost: { label: "Cost", format: dollars, tick: dollars },
+  turnaround: { label: "Turnaround", format: seconds },
+  time: { label: "Execution time", format: seconds },
+  energy: { label: "Energy", format: joules },
+  cost: { label: "Cost", format: dollars },
 };
 
 const DEFAULT_METRIC: Metric = "turnaround";
@@ -69,7 +63,7 @@ export function Trends({ run, spec, everyMs }: { run: string; spec: RunSpec | nu
 function Totals({ source, marks }: { source: Polled<Progress>; marks: Mark[] }) {
   const palette = usePalette();
   const metric = useMetric();
-  const { label, format, tick } = METRICS[metric];
+  const { label, format } = METRICS[metric];
   const schedulers = source.data?.schedulers;
   const option = useMemo(() => {
     const curves = Object.entries(schedulers ?? {}).map(([name, series]) => ({
@@ -77,8 +71,8 @@ function Totals({ source, marks }: { source: Polled<Progress>; marks: Mark[] }) 
       colour: palette.colour(name),
       points: totalPoints(series, metric),
     }));
-    return lineChart(curves, { palette, format, tick, marks });
-  }, [schedulers, palette, metric, format, tick, marks]);
+    return lineChart(curves, { palette, format, unit: unitOf(metric, curves), marks });
+  }, [schedulers, palette, metric, format, marks]);
   const rows = Object.entries(schedulers ?? {}).map(([name, series]) => ({
     name,
     tasks: series.tasks.at(-1) ?? 0,

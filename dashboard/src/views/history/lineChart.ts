@@ -1,8 +1,10 @@
 /** A line chart over the tasks of a run. */
-import { shortCount } from "../../format";
+import type { Metric } from "../../api/progress";
+import { count, tickCount } from "../../format";
 import type { Palette } from "../../theme";
 import { axis, type ChartOption, escapeHtml, TOOLTIP_ROW } from "../../ui";
 import { type Mark, markLines } from "../../ui/marks";
+import { type AxisUnit, axisUnit } from "../../widgets/axisUnits";
 
 export interface Line {
   name: string;
@@ -16,6 +18,8 @@ export interface LineChartOptions {
   format: (value: number) => string;
   /** For the axis. */
   tick?: (value: number) => string;
+  /** Of the axis, so that its ticks are round numbers: instead of `tick`. */
+  unit?: AxisUnit;
   /** A horizontal line to compare with. */
   level?: number;
   /** Vertical lines. */
@@ -30,8 +34,14 @@ interface Hovered {
   value?: unknown;
 }
 
+/** The unit of an axis for these lines. */
+export function unitOf(metric: Metric, lines: Line[]): AxisUnit {
+  return axisUnit(metric, Math.max(0, ...lines.flatMap(({ points }) => points.map(([, value]) => value))));
+}
+
 export function lineChart(all: Line[], options: LineChartOptions): ChartOption {
-  const { palette, format, tick = format, level, marks = [], logarithmic = false } = options;
+  const { palette, format, unit, tick = unit?.label ?? format, level, marks = [], logarithmic = false } = options;
+  const divisor = unit?.divisor ?? 1;
   const end = Math.max(0, ...all.map((line) => line.points.at(-1)?.[0] ?? 0));
   const drawn = markLines(
     marks.filter((mark) => mark.at <= end),
@@ -55,7 +65,7 @@ export function lineChart(all: Line[], options: LineChartOptions): ChartOption {
     tooltip: {
       trigger: "axis",
       axisPointer: { lineStyle: { color: palette.faint } },
-      formatter: (hovered: unknown) => describe(hovered as Hovered[], format),
+      formatter: (hovered: unknown) => describe(hovered as Hovered[], (value) => format(value * divisor)),
     },
     xAxis: {
       ...axis(palette),
@@ -66,7 +76,7 @@ export function lineChart(all: Line[], options: LineChartOptions): ChartOption {
       nameLocation: "middle",
       nameGap: 24,
       splitLine: { show: false },
-      axisLabel: { ...axis(palette).axisLabel, formatter: (value: number) => shortCount(value) },
+      axisLabel: { ...axis(palette).axisLabel, formatter: tickCount },
     },
     yAxis: {
       ...axis(palette),
@@ -79,7 +89,7 @@ export function lineChart(all: Line[], options: LineChartOptions): ChartOption {
     series: all.map((line, at) => ({
       type: "line" as const,
       name: line.name,
-      data: line.points,
+      data: line.points.map(([tasks, value]) => [tasks, value / divisor]),
       showSymbol: line.points.length < 2,
       lineStyle: { width: 2, type: line.dashed ? ("dashed" as const) : ("solid" as const) },
       itemStyle: { color: line.colour },
@@ -119,5 +129,5 @@ function describe(hovered: Hovered[], format: (value: number) => string): string
     ({ each, value }) =>
       `<div style="${TOOLTIP_ROW}"><span><span style="color:${String(each.color)}">●</span> ${escapeHtml(each.seriesName ?? "")}</span><b>${format(value)}</b></div>`,
   );
-  return `<div style="opacity:.7">after ${shortCount(first.tasks)} tasks</div>${items.join("")}`;
+  return `<div style="opacity:.7">after ${count(first.tasks)} tasks</div>${items.join("")}`;
 }

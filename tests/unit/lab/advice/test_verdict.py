@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from services.lab.advice.answer import recommendation
+from services.lab.advice.answer import recommendation, to_use
 from services.lab.advice.verdict import difference, judge
 
 
@@ -119,9 +119,12 @@ def test_a_tie_of_two_is_an_answer_when_all_others_are_worse() -> None:
     text = recommendation(verdict)
     assert text.startswith(f"Use {verdict.best} or ")
     assert "the data do not show which of them is best; next is eft, 1." in text
+    assert f" times the objective of {verdict.best} [" in text
+    assert sorted(to_use(verdict)) == ["attention_agent", "predictive"]
 
 
 def test_a_tie_of_all_is_no_answer() -> None:
     first = around(10, 0.9)
     verdict = judge({"predictive": first, "attention_agent": times(first, 1.0, 0.3, 2)})
     assert recommendation(verdict).startswith("The data do not show which of ")
+    assert to_use(verdict) == []
