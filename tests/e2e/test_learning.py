@@ -36,7 +36,9 @@ def versions(arena: ArenaProcess, run: str, name: str) -> list[int]:
 
 
 def test_learned_schedulers_beat_the_rule_from_the_first_task_on(arena: ArenaProcess) -> None:
-    run = arena.start_run(tasks=4000, pace=1000, seed=31, schedulers=COMPETITORS, learning=QUICK)
+    # In lockstep: otherwise a run starts without models when these take longer than a minute.
+    learning = {**QUICK, "sync": "lockstep"}
+    run = arena.start_run(tasks=4000, pace=1000, seed=31, schedulers=COMPETITORS, learning=learning)
     arena.complete(run)
     found = ratios(arena, run, 0)
     assert found["hybrid_ml"] < 1.05
