@@ -35,6 +35,8 @@ PRELOADED = (
     # Which chdb requires. Where it is installed, pyarrow imports it with the first array that it
     # converts: two tenths of a second and 20 MB for each service, just when the first tasks arrive.
     "pandas",
+    # Which FastStream's first message imports.
+    "anyio._backends._asyncio",
 )
 
 
