@@ -32,6 +32,7 @@ import torch
 from safetensors.numpy import load, save
 from torch import Tensor, nn
 
+from services.trainer.adam import Adam
 from services.trainer.learner import Learner, Results, Update
 from services.trainer.observed_queues import queues_before
 from shared.domain.learning.attention_network import (
@@ -234,9 +235,9 @@ class AttentionLearner(Learner):
     ) -> None:
         """Lower the expected cost of a softmax policy over the scores."""
         rule = self.rule
-        optimiser = torch.optim.Adam(network.parameters(), lr=rate)
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1 - step / steps)
-        for _ in range(steps):
+        optimiser = Adam(network.parameters(), rate, fused=False)
+        for step in range(steps):
+            optimiser.rate = rate * (1 - step / steps)
             rows = torch.from_numpy(random.integers(0, len(examples), rule.batch))
             correction = network(examples.task[rows], examples.static[rows], examples.dynamic[rows])
             score = (examples.base[rows] + correction) / rule.temperature
@@ -246,7 +247,6 @@ class AttentionLearner(Learner):
             loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(network.parameters(), rule.clip)
             optimiser.step()
-            schedule.step()
 
     def _judge(
         self, rollouts: Rollouts, candidates: list[dict[str, Floats]], random: np.random.Generator

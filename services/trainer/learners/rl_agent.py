@@ -31,6 +31,7 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.nn import functional
 
+from services.trainer.adam import Adam
 from services.trainer.agent_transitions import Transitions, TransitionsOfRun
 from services.trainer.dueling_network import DuelingNetwork
 from services.trainer.learner import Learner, Results, Update
@@ -76,9 +77,7 @@ class Dqn:
         self.discount = rule.weight_of_next
         # Only with a discount does the next state count, and with it the target network.
         self.target = self._new_network() if self.discount else None
-        self.optimiser = torch.optim.Adam(
-            self.policy.parameters(), lr=rule.learning_rate, fused=True
-        )
+        self.optimiser = Adam(self.policy.parameters(), rule.learning_rate, fused=True)
         self.random = np.random.default_rng(spec.seed)
         self.steps = 0
         self.loss = 0.0
@@ -188,8 +187,7 @@ class Dqn:
         rule = self.spec.learning.agent
         if len(self.replay) < rule.batch:
             return
-        for group in self.optimiser.param_groups:
-            group["lr"] = rule.learning_rate * (1.0 if self.calm else rule.surprise_rate)
+        self.optimiser.rate = rule.learning_rate * (1.0 if self.calm else rule.surprise_rate)
         for _ in range(steps):
             state, action, rewards, next_state = self.replay.sample(
                 rule.batch, self.recent, self.random
@@ -221,7 +219,7 @@ class Dqn:
         progress = [self.steps, self.loss, average, self.recent]
         tensors[TRAINING + "progress"] = torch.tensor(progress, dtype=torch.float64)
         for name, parameter in self.policy.named_parameters():
-            for moment, tensor in self.optimiser.state[parameter].items():
+            for moment, tensor in self.optimiser.state.get(parameter, {}).items():
                 tensors[f"{TRAINING}{moment}.{name}"] = tensor
         if self.target is not None:
             for name, tensor in self.target.state_dict().items():
