@@ -71,7 +71,8 @@ up: ## Start the arena on this machine and a run to watch (Ctrl-C stops it)
 .PHONY: test
 test: browser ## Run every test but the long ones
 	$(MAKE) --jobs 2 setup test-page
-	$(MAKE) --jobs 4 lint test-dashboard test-arena test-small test-chaos
+	$(MAKE) --jobs 2 lint test-small
+	$(MAKE) --jobs 3 test-arena test-chaos test-dashboard
 
 .PHONY: test-page
 test-page: dashboard
@@ -79,10 +80,10 @@ test-page: dashboard
 
 .PHONY: test-small
 test-small: setup
-	nice $(BIN)/pytest -n 2 --dist worksteal tests/unit tests/integration tests/upgrade
+	$(BIN)/pytest -n 3 --dist worksteal tests/unit tests/integration tests/upgrade
 
-# Whole arenas wait about as often as they compute, so all kinds of tests run at the same time. Those
-# without a browser are nice: a browser that gets no time draws nothing.
+# Whole arenas wait about as often as they compute, so several at a time. Those that nobody looks at
+# are nice: a browser that gets no time draws nothing. All kinds of tests at once took longer.
 .PHONY: test-arena
 test-arena: setup
 	nice $(BIN)/pytest -m 'not long' tests/e2e
