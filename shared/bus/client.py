@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, cast
 
@@ -313,10 +313,13 @@ class Bus:
             message_id=message_id,
         )
 
-    async def roll_call(self, timeout: float = roll_call.WAIT_SECONDS) -> list[ServiceReport]:
-        """The reports of all running services."""
+    async def roll_call(
+        self, timeout: float = roll_call.WAIT_SECONDS, schedulers: Collection[str] = ()
+    ) -> list[ServiceReport]:
+        """The reports of all running services, or as many as came before those of these
+        schedulers' workers were complete."""
         caller = self.settings.nats_user or self.service
-        return await roll_call.collect(self._client, caller, timeout)
+        return await roll_call.collect(self._client, caller, timeout, schedulers)
 
     async def listen(self, subject: str, handler: Callable[[Msg], Awaitable[None]]) -> Subscription:
         """Subscribe to new messages without acknowledgements, for live views."""

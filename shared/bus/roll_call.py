@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Collection
 
 import nats.errors
 from nats.aio.client import Client
@@ -17,15 +18,18 @@ WAIT_SECONDS = 0.4
 log = logger()
 
 
-async def collect(client: Client, caller: str, timeout: float) -> list[ServiceReport]:
-    """The reports of all services. Stops `timeout` seconds after the last reply."""
+async def collect(
+    client: Client, caller: str, timeout: float, schedulers: Collection[str] = ()
+) -> list[ServiceReport]:
+    """The reports of all services. Stops `timeout` seconds after the last reply, or as soon as
+    workers of all these schedulers have replied."""
     # Not an inbox: permission to publish there would allow forging JetStream's replies.
     reply_subject = f"{subjects.PRESENT}.{caller}.{secrets.token_hex(8)}"
     replies = await client.subscribe(reply_subject)
-    reports = []
+    reports: list[ServiceReport] = []
     try:
         await client.publish(subjects.ROLL_CALL, b"", reply=reply_subject)
-        while True:
+        while not schedulers or set(schedulers) - {report.scheduler for report in reports}:
             try:
                 reply = await replies.next_msg(timeout=timeout)
             except nats.errors.TimeoutError:

@@ -6,7 +6,7 @@ import asyncio
 import ctypes
 from collections.abc import Callable
 
-RELEASE_SECONDS = 10.0
+RELEASE_SECONDS = 5.0
 
 
 def _find_trim() -> Callable[[int], int] | None:

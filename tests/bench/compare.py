@@ -42,7 +42,8 @@ FIGURES = {
     "all schedulers at 20 tasks/s, cores": ("live_cores",),
     "healthy after `hybrid up`, s": ("start", "healthy_s"),
     "first stored result, s": ("start", "first_stored_result_s"),
-    "memory of all processes, MiB": ("memory", "total_mib"),
+    "memory of all processes after full pace, MiB": ("memory", "total_mib"),
+    "the same, some seconds later, MiB": ("memory", "settled_mib"),
 }
 
 

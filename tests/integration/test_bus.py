@@ -327,6 +327,13 @@ async def test_a_roll_call_finds_every_service(arena: Arena) -> None:
     assert all(report.healthy for report in reports)
 
 
+async def test_a_roll_call_ends_when_the_expected_schedulers_have_answered(arena: Arena) -> None:
+    await arena.schedulers("greedy", "oracle")
+    async with asyncio.timeout(PATIENCE / 2):
+        reports = await arena.bus.roll_call(PATIENCE, schedulers=["greedy", "oracle"])
+    assert {report.scheduler for report in reports} == {"greedy", "oracle"}
+
+
 async def test_a_roll_call_that_nobody_answers_is_empty(bus: Bus) -> None:
     assert await bus.roll_call() == []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from services.gateway.runs.schemas import SpecCheck
@@ -61,7 +61,7 @@ class RunControl:
     async def _complete(self, data: Any) -> tuple[RunSpec, dict[str, str]]:
         """The spec with its schedulers, and the learner of each scheduler that is deployed."""
         spec = RunSpec.parse(data)
-        deployed = await self._deployed()
+        deployed = await self._deployed(spec.schedulers)
         if not spec.schedulers:
             if not deployed:
                 raise Unavailable("no scheduler answers: deploy at least one worker")
@@ -85,11 +85,13 @@ class RunControl:
                 "Compose: --profile real)"
             )
 
-    async def _deployed(self) -> dict[str, str]:
-        """The schedulers that answer a roll call, each with its learner. If more workers pull or
-        decide tasks than have answered, a second call waits longer for them: no worker answers
-        while its policy decides."""
-        names = _schedulers(await self._bus.roll_call())
+    async def _deployed(self, expected: Collection[str]) -> dict[str, str]:
+        """The schedulers that answer a roll call, each with its learner; not all of them if those
+        that are expected have answered. If more workers pull or decide tasks than have answered, a
+        second call waits longer for them: no worker answers while its policy decides."""
+        names = _schedulers(await self._bus.roll_call(schedulers=expected))
+        if expected and names.keys() >= set(expected):
+            return dict(sorted(names.items()))
         working = {
             info.name
             for info in await self._bus.jetstream.consumers_info(subjects.TASKS)
