@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tests.dashboard.browser import Viewer
@@ -49,7 +50,8 @@ def test_a_failing_plugin_is_suspended_fixed_and_retried(
     page = viewer.page
     viewer.open("arena", run=run)
     notice = page.get_by_test_id("suspended")
-    notice.get_by_text("it kept failing on batch 0").wait_for()
+    # On a busy machine a later batch may be tried often enough first.
+    notice.get_by_text(re.compile(r"it kept failing on batch \d")).wait_for()
     # The run goes on without it.
     viewer.wait_until(
         lambda: int(page.get_by_test_id("tasks-processed").get_attribute("data-value") or 0) > 40
