@@ -80,7 +80,7 @@ test-page: dashboard
 
 .PHONY: test-small
 test-small: setup
-	$(BIN)/pytest -n 3 --dist worksteal tests/unit tests/integration tests/upgrade
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist worksteal tests/unit tests/integration tests/upgrade
 
 # Whole arenas wait about as often as they compute, so several at a time. Those that nobody looks at
 # are nice: a browser that gets no time draws nothing. All kinds of tests at once took longer.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shared.domain.learning.agent_actions import AgentActions
+from shared.domain.learning.device_queues import DeviceQueues
 from shared.domain.tasks import Floats, Integers
 
 STREAMS = 32  # simulated at once
@@ -40,25 +41,28 @@ def simulated_placements(
     action is computed, too."""
     steps = max(count // (STREAMS * len(actions)), 1)
     pace = 1 / random.uniform(LEAST_RATE, MOST_RATE, STREAMS)
-    queued, stream = np.zeros((STREAMS, devices)), np.arange(STREAMS)
+    queues, stream = DeviceQueues.idle(STREAMS, devices), np.arange(STREAMS)
     task = random.integers(0, len(time), STREAMS)
     parts = []
     for _ in range(steps):
         next_task = random.integers(0, len(time), STREAMS)
-        passed = (pace * gap[random.integers(0, len(gap), STREAMS)])[:, None]
+        passed = pace * gap[random.integers(0, len(gap), STREAMS)]
+        queued = queues.queued()
         before = actions.least(queued)
         finish = before + time[task]
         after = []
         for action, members in enumerate(actions.members):
-            placed = queued.copy()
+            placed = queues.copy()
             if len(members):
                 device = members[queued[:, members].argmin(axis=1)]
-                placed[stream, device] += time[task, action]
-            after.append(np.maximum(placed - passed, 0.0))
-            next_queued = actions.least(after[-1])
+                placed.place(device, time[task, action])
+            placed.now += passed
+            after.append(placed.free)
+            next_queued = actions.least(placed.queued())
             parts.append((task, before, np.full(STREAMS, action), next_task, next_queued))
         tried = random.integers(0, len(actions), STREAMS)
         by_chance = random.random(STREAMS) < RANDOM_PLACEMENTS
         chosen = np.where(by_chance, tried, finish.argmin(axis=1))
-        queued, task = np.array(after)[chosen, stream], next_task
+        queues = DeviceQueues(np.array(after)[chosen, stream], queues.now + passed)
+        task = next_task
     return Placements(*(np.concatenate(column) for column in zip(*parts, strict=True)))

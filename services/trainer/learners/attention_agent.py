@@ -99,10 +99,13 @@ class TrainingSet:
     dynamic: Tensor
     base: Tensor  # the base rule's score
     cost: Tensor
-    possible: Tensor
+    impossible: Tensor
 
     def __len__(self) -> int:
         return len(self.cost)
+
+    def rows(self, rows: Tensor | int) -> TrainingSet:
+        return TrainingSet(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
 class AttentionLearner(Learner):
@@ -222,7 +225,7 @@ class AttentionLearner(Learner):
             dynamic=floats(dynamic),
             base=floats(base),
             cost=floats(above),
-            possible=torch.tensor(possible),
+            impossible=torch.tensor(~possible),
         )
 
     def _fit(
@@ -235,14 +238,16 @@ class AttentionLearner(Learner):
     ) -> None:
         """Lower the expected cost of a softmax policy over the scores."""
         rule = self.rule
-        optimiser = Adam(network.parameters(), rate, fused=False)
+        optimiser = Adam(network.parameters(), rate)
+        rows = torch.from_numpy(random.integers(0, len(examples), (steps, rule.batch)))
+        drawn = examples.rows(rows)
         for step in range(steps):
             optimiser.rate = rate * (1 - step / steps)
-            rows = torch.from_numpy(random.integers(0, len(examples), rule.batch))
-            correction = network(examples.task[rows], examples.static[rows], examples.dynamic[rows])
-            score = (examples.base[rows] + correction) / rule.temperature
-            score = score.masked_fill(~examples.possible[rows], math.inf)
-            loss = (torch.softmax(-score, dim=1) * examples.cost[rows]).sum(dim=1).mean()
+            batch = drawn.rows(step)
+            correction = network(batch.task, batch.static, batch.dynamic)
+            score = (batch.base + correction) / rule.temperature
+            score = score.masked_fill(batch.impossible, math.inf)
+            loss = (torch.softmax(-score, dim=1) * batch.cost).sum(dim=1).mean()
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(network.parameters(), rule.clip)

@@ -77,7 +77,7 @@ class Dqn:
         self.discount = rule.weight_of_next
         # Only with a discount does the next state count, and with it the target network.
         self.target = self._new_network() if self.discount else None
-        self.optimiser = Adam(self.policy.parameters(), rule.learning_rate, fused=True)
+        self.optimiser = Adam(self.policy.parameters(), rule.learning_rate)
         self.random = np.random.default_rng(spec.seed)
         self.steps = 0
         self.loss = 0.0

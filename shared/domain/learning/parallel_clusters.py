@@ -16,6 +16,7 @@ import numpy as np
 from shared.domain.cluster.whole_tasks import groups_of, whole_prices
 from shared.domain.hardware.platform import NOWHERE
 from shared.domain.learning.agent_observation import AgentObserver, Numbers
+from shared.domain.learning.device_queues import DeviceQueues
 from shared.domain.learning.objective import penalty
 from shared.domain.spec import RunSpec
 from shared.domain.tasks import Bools, Floats, Integers, Tasks, concatenate
@@ -113,15 +114,18 @@ class ParallelClusters:
             raise ValueError(f"{count} clusters cannot have {runs.count} runs equally often")
         self._spec, self._observer, self._runs = spec, observer, runs
         self._group_of, first = groups_of(spec.platform)
-        self._groups, self._devices = len(first), len(spec.platform)
-        self._free = np.zeros((count // runs.count, runs.count, self._devices))
-        clusters = np.arange(count)
-        self._first_device = clusters * self._devices
-        self._first_group = clusters % runs.count * self._groups
+        self._queues = DeviceQueues.idle(count, len(spec.platform))
+        self._first_group = np.arange(count) % runs.count * len(first)
         self.position = 0
+        self._arrive()
 
     def __len__(self) -> int:
-        return len(self._first_device)
+        return len(self._first_group)
+
+    def _arrive(self) -> None:
+        """Move each cluster to the moment at which its current task can start."""
+        self._arrival = np.tile(self._runs.arrival[self.position], len(self) // self._runs.count)
+        self._queues.now = self._arrival + self._spec.physics.decision_s
 
     @property
     def complete(self) -> bool:
@@ -132,11 +136,11 @@ class ParallelClusters:
         """Write what each cluster's policy sees of the current task: a row for each. When all are
         placed it is the last one, with the queues after it."""
         runs, position = self._runs, min(self.position, len(self._runs) - 1)
-        now = (runs.arrival[position] + self._spec.physics.decision_s)[:, None]
-        available = np.maximum(self._free, now)
+        now = self._queues.now.reshape(-1, runs.count, 1)
+        available = self._queues.available().reshape(*now.shape[:2], -1)
         finish = available + runs.expected[position][:, self._group_of]
         self._observer.fill(
-            out.reshape(*available.shape[:2], -1, copy=False),
+            out.reshape(*now.shape[:2], -1, copy=False),
             runs.task[position],
             runs.types[position],
             np.subtract(available, now, out=available),
@@ -150,25 +154,16 @@ class ParallelClusters:
 
     def place(self, device: Integers) -> Outcomes:
         """Give the task of each cluster to a device, and move on to the next."""
-        runs, position, free = self._runs, self.position, self._free.reshape(-1)
-        arrival = np.tile(runs.arrival[position], len(self) // runs.count)
-        ready = arrival + self._spec.physics.decision_s
+        runs, position = self._runs, self.position
         column = self._first_group + self._group_of[device]
         seconds = runs.seconds[position].reshape(-1)[column]
         if not runs.as_given[position]:
             instead = runs.instead[position].reshape(-1)[column]
             device = np.where(instead == NOWHERE, device, instead)
-        place = self._first_device + device
-        finish = np.maximum(free[place], ready)
-        finish += seconds
-        occupies = seconds > 0
-        if occupies.all():
-            free[place] = finish
-        else:  # a task that no device can run takes no time
-            free[place[occupies]] = finish[occupies]
-            finish = np.where(occupies, finish, ready)
-        turnaround = finish - arrival
+        turnaround = self._queues.place(device, seconds) - self._arrival
         energy = runs.energy[position].reshape(-1)[column]
         cost = runs.cost[position].reshape(-1)[column]
         self.position += 1
+        if not self.complete:
+            self._arrive()
         return Outcomes(turnaround, energy, cost, penalty(turnaround, energy, cost, self._spec))

@@ -1,9 +1,8 @@
 """Roll-outs: many streams of tasks at once on copies of the virtual cluster, to find what a
 placement costs later tasks.
 
-Tasks run whole, each device serves them first come, first served: for tasks of width 1 without
-parents this is what `virtual_cluster` computes. `queued` has a row for each stream and a column for
-each device: the seconds of work that it has left.
+Tasks run whole, each device serves them first come, first served. `queued` has a row for each
+stream and a column for each device: the seconds of work that it has left.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shared.domain.learning.attention_network import AttentionNetwork, DeviceTypes
+from shared.domain.learning.device_queues import DeviceQueues
 from shared.domain.tasks import Bools, Floats, Integers
 
 # Rows of roll-outs that are computed together: their arrays stay in the CPU's cache.
@@ -83,45 +83,44 @@ class Rollouts:
     def corrected(self, network: AttentionNetwork) -> Score:
         """The rule of the agent, without its guard."""
         of_task, of_types = network.embed(self.sample.expected, self.types)
-        type_of = self.types.type_of
+        of_devices = of_types[:, self.types.type_of]
 
         def score(queued: Floats, task: Integers) -> Floats:
-            devices = of_types[task][:, type_of]
             finish = queued + self.expected[task]
-            correction = network.correction(of_task[task], devices, queued, finish)
+            correction = network.correction(of_task[task], of_devices[task], queued, finish)
             return queued + self._base[task] + correction
 
         return score
 
-    def place(self, queued: Floats, task: Integers, device: Integers) -> Floats:
+    def place(self, queues: DeviceQueues, task: Integers, device: Integers) -> Floats:
         """Give each stream's task to a device; returns its cost: turnaround, and execution at the
         type's price."""
-        streams = np.arange(len(task))
         seconds = self.real[task, device]
-        queued[streams, device] += seconds
-        return np.asarray(queued[streams, device] + self._running_price[device] * seconds)
+        turnaround = queues.place(device, seconds) - queues.now
+        return np.asarray(turnaround + self._running_price[device] * seconds)
 
     def run(
         self,
-        queued: Floats,
+        queues: DeviceQueues,
         following: Iterable[tuple[Floats, Integers]],
         score: Score,
         discount: float = 1.0,
     ) -> Floats:
-        """The cost of the tasks of each stream, those of later ones discounted; moves `queued`.
+        """The cost of the tasks of each stream, those of later ones discounted; moves `queues`.
         `following`: the next task of all streams, and its gap, again and again."""
-        total, weight = np.zeros(len(queued)), 1.0
+        total, weight = np.zeros(len(queues.now)), 1.0
         for gap, task in following:
-            np.maximum(queued - gap[:, None], 0.0, out=queued)
-            total += weight * self.place(queued, task, score(queued, task).argmin(axis=1))
+            queues.now += gap
+            device = score(queues.queued(), task).argmin(axis=1)
+            total += weight * self.place(queues, task, device)
             weight *= discount
         return total
 
     def mean_cost(self, streams: Streams, score: Score) -> Floats:
         """Per task, of each stream, from an idle cluster on."""
-        queued = np.zeros((streams.task.shape[1], len(self.types.type_of)))
+        queues = DeviceQueues.idle(streams.task.shape[1], len(self.types.type_of))
         return np.asarray(
-            self.run(queued, zip(streams.gap, streams.task, strict=True), score) / len(streams)
+            self.run(queues, zip(streams.gap, streams.task, strict=True), score) / len(streams)
         )
 
     def states(
@@ -135,17 +134,18 @@ class Rollouts:
         """The queues that the tasks of these times find: (times, streams, devices). Sometimes
         another device than the best is taken, so that the states differ."""
         count = streams.task.shape[1]
-        queued, states = np.zeros((count, len(self.types.type_of))), []
+        queues, states = DeviceQueues.idle(count, len(self.types.type_of)), []
         requested_times = set(times.tolist())
         for time in range(int(times.max()) + 1):
-            np.maximum(queued - streams.gap[time][:, None], 0.0, out=queued)
+            queues.now += streams.gap[time]
+            queued = queues.queued()
             if time in requested_times:
-                states.append(queued.copy())
+                states.append(queued)
             task = streams.task[time]
             scores = score(queued, task)
             other = np.where(np.isfinite(scores), random.random(scores.shape), np.inf)
             explores = random.random(count) < explore
-            self.place(queued, task, np.where(explores, other.argmin(1), scores.argmin(1)))
+            self.place(queues, task, np.where(explores, other.argmin(1), scores.argmin(1)))
         return np.array(states)
 
     def costs_to_go(
@@ -169,12 +169,12 @@ class Rollouts:
         state, device = np.nonzero(self._promising(states, task, score, most_tried))
         costs = np.full(states.shape, np.inf)
         for part in np.array_split(np.arange(len(state)), len(state) // ROWS_AT_ONCE + 1):
-            rows, copies = state[part], states[state[part]]
-            cost = self.place(copies, task[rows], device[part])
+            rows, queues = state[part], DeviceQueues.of(states[state[part]])
+            cost = self.place(queues, task[rows], device[part])
             future = ((begin[rows] + step, stream[rows]) for step in range(1, horizon + 1))
             following = ((streams.gap[each], streams.task[each]) for each in future)
             costs[rows, device[part]] = cost + discount * self.run(
-                copies, following, score, discount
+                queues, following, score, discount
             )
         return costs
 

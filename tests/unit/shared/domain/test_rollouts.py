@@ -10,6 +10,7 @@ from shared.domain.cluster.cluster_view import ClusterView
 from shared.domain.cluster.observation import Observation
 from shared.domain.cluster.virtual_cluster import Cluster, run
 from shared.domain.learning.attention_network import DeviceTypes
+from shared.domain.learning.device_queues import DeviceQueues
 from shared.domain.learning.rollouts import Rollouts, Sample, Streams
 from shared.domain.physics import price, whole_seconds
 from shared.domain.spec import RunSpec
@@ -77,7 +78,9 @@ def test_energy_and_money_are_added_at_their_price(spec: RunSpec, tasks: Tasks) 
     task, device = np.arange(COUNT), np.full(COUNT, len(platform) - 1)
     queued = np.random.default_rng(1).random((COUNT, len(platform)))
     price_per_second = 0.002 * platform.watts[-1] + 5 * platform.dollars_per_s[-1]
-    extra = priced.place(queued.copy(), task, device) - free.place(queued.copy(), task, device)
+    extra = priced.place(DeviceQueues.of(queued), task, device) - free.place(
+        DeviceQueues.of(queued), task, device
+    )
     assert extra == pytest.approx(priced.expected[:, -1] * price_per_second)
 
 
