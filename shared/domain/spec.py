@@ -126,7 +126,9 @@ class RunSpec(SpecModel):
     @property
     def platform(self) -> Platform:
         """The devices, and where task times come from; made once."""
-        cached = self._platform
+        # Past pydantic's lookup of private attributes, which takes longer than what is done here.
+        private = self.__pydantic_private__
+        cached = None if private is None else private["_platform"]
         # A copy of this spec with another cluster or physics has this one's platform with it.
         if cached is None or cached[0] is not self.cluster or cached[1] is not self.physics:
             defaults = self.physics.defaults(self.cluster.gpu_memory_mb)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,11 @@ def _decode(body: bytes, subject: str, first_row: int) -> Batch:
     return Batch(envelope, rows)
 
 
+@lru_cache(maxsize=256)
+def _schema(kind: str, names: tuple[str, ...]) -> pa.Schema:
+    return pa.schema([SCHEMAS[kind].field(name) for name in names])
+
+
 def select_columns(rows: pa.RecordBatch, columns: tuple[Column, ...]) -> pa.RecordBatch:
     """Just these columns, checked; those that were left out get their usual value."""
     rows = _known_columns(rows, columns)
@@ -194,7 +200,7 @@ def _check_values(rows: pa.RecordBatch, kind: str) -> None:
     lists = (rows.column(name).flatten() for name in LISTS & set(rows.schema.names))
     if any(values.null_count for values in (*rows.columns, *lists)):
         raise Unreadable("a batch with missing values")
-    problem = task_problem(tasks_of(rows))
+    problem = task_problem(_tasks(rows))
     if problem:
         raise Unreadable(problem)
     if kind != "tasks":
@@ -256,7 +262,10 @@ def value(rows: pa.RecordBatch, name: str, row: int) -> Any:
 
 
 def tasks_of(rows: pa.RecordBatch) -> Tasks:
-    rows = _without_usual(rows)  # of a slice
+    return _tasks(_without_usual(rows))  # of a slice
+
+
+def _tasks(rows: pa.RecordBatch) -> Tasks:
     names = rows.schema.names
     numbers = {name: column(rows, name) for name in TASK_NUMBERS}
     divisible, width, home = (column(rows, each) if each in names else None for each in USUAL)
@@ -342,18 +351,16 @@ def _rows(
     kind: str, values: Mapping[str, Any], before: pa.RecordBatch | None = None
 ) -> pa.RecordBatch:
     """With a column for each value that is not None, behind those of `before`."""
-    fields, arrays = [], []
+    names = [] if before is None else before.schema.names
+    arrays = [] if before is None else before.columns
     for field in SCHEMAS[kind]:
         value = values.get(field.name)
         if value is not None:
-            fields.append(field)
+            names.append(field.name)
             arrays.append(_array(value, field.type))
         elif field.name in values and field.name not in OPTIONAL:
             raise ValueError(f"{field.name} has no usual value")
-    if before is None:
-        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
-    schema = pa.schema([*before.schema, *fields])
-    return pa.RecordBatch.from_arrays([*before.columns, *arrays], schema=schema)
+    return pa.RecordBatch.from_arrays(arrays, schema=_schema(kind, tuple(names)))
 
 
 def _array(values: Any, arrow_type: pa.DataType) -> pa.Array:

@@ -83,25 +83,25 @@ class Checkpoint:
         p50, p95, p99 = sketch.quantiles(0.5, 0.95, 0.99)
         makespan = max(standing.makespan, float(finish.max()))
         busy = _work(standing.busy, spec.platform, tasks, device, cpu, priced)
+        totals = _running_sums(
+            standing,
+            total_time=priced.time,
+            total_wait=wait,
+            total_turnaround=turnaround,
+            total_energy=priced.energy,
+            total_cost=priced.cost,
+            total_cost_cloud=priced.cost_cloud,
+            total_cost_electricity=priced.cost_electricity,
+            total_slowdown=np.maximum(turnaround / reference, 1.0),
+        )
         after = Standing(
             tasks=standing.tasks + len(tasks),
             failed=standing.failed + int(priced.failed.sum()),
             gpu_tasks=standing.gpu_tasks + int((priced.gpu_time > 0).sum()),
-            total_time=_running_sum(standing.total_time, priced.time),
-            total_wait=_running_sum(standing.total_wait, wait),
-            total_turnaround=_running_sum(standing.total_turnaround, turnaround),
-            total_energy=_running_sum(standing.total_energy, priced.energy),
-            total_cost=_running_sum(standing.total_cost, priced.cost),
-            total_cost_cloud=_running_sum(standing.total_cost_cloud, priced.cost_cloud),
-            total_cost_electricity=_running_sum(
-                standing.total_cost_electricity, priced.cost_electricity
-            ),
+            **totals,
             makespan=makespan,
             clock=max(standing.clock, float(tasks.arrival_time.max())),
             busy=busy,
-            total_slowdown=_running_sum(
-                standing.total_slowdown, np.maximum(turnaround / reference, 1.0)
-            ),
             turnaround_p50=p50,
             turnaround_p95=p95,
             turnaround_p99=p99,
@@ -166,6 +166,11 @@ def idle_energy(busy: list[float], makespan: float, platform: Platform) -> float
     )
 
 
-def _running_sum(total: float, values: Floats) -> float:
-    """Adds the values one by one, so that the sum does not depend on the batch boundaries."""
-    return float(np.cumsum(np.concatenate(([total], values)))[-1])
+def _running_sums(standing: Standing, **values: Floats) -> dict[str, float]:
+    """Adds the values to the totals of these names one by one, so that the sums do not depend on
+    the batch boundaries."""
+    added = np.empty((len(values), 1 + len(next(iter(values.values())))))
+    added[:, 0] = [getattr(standing, name) for name in values]
+    for row, each in zip(added, values.values(), strict=True):
+        row[1:] = each
+    return dict(zip(values, added.cumsum(axis=1)[:, -1].tolist(), strict=True))
