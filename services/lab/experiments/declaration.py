@@ -12,6 +12,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from services.lab.experiments.arrival_load import at_load
+from shared.domain.schedulers import BUILT_IN
 from shared.domain.spec import RunSpec, read_mapping
 from shared.domain.validation_messages import explain
 from shared.errors import ArenaError, SpecError
@@ -139,6 +140,11 @@ class Experiment(Declared):
         if not all(schedulers):
             return
         listed = {name for names in schedulers for name in names}
+        if len(listed - set(BUILT_IN)) < len(self.plugins):
+            raise ValueError(
+                "plugins: a run has only the schedulers that its spec lists, and not every plug-in "
+                "is listed: add its name to `schedulers`"
+            )
         by_field = {
             "baseline": (self.baseline,),
             "compare": self.compare,

@@ -79,6 +79,10 @@ def test_merging_does_not_change_its_arguments() -> None:
             {"spec": {"schedulers": ["greedy"]}, "claims": [{"order": ["greedy", "b"]}]},
             "claims: b not among the schedulers",
         ),
+        (
+            {"spec": {"schedulers": ["greedy", "oracle"]}, "plugins": ["mine.py"]},
+            "plugins: a run has only the schedulers that its spec lists",
+        ),
         ({"name": "Not A Name"}, "name"),
         ({"spec": {"pace": -1}}, "pace"),
         ({"variants": {"a": {"spec": {"workload": {"preset": "nope"}}}}}, "unknown preset"),
