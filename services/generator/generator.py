@@ -17,9 +17,14 @@ from shared.messages.runs import RunRecord, RunState
 from shared.runtime.cancellation import cancel
 from shared.runtime.logs import logger
 
+# How often the streams are trimmed: while one of them fills, and else. Each time the last messages
+# of all subjects are read, and every consumer of the stream is looked at.
 TRIM_SECONDS = 2.0
-# How often a run whose tasks are all sent is checked, and how often such runs are looked for.
+SLOW_TRIM_SECONDS = 10.0
+# How often a run whose tasks are all sent is checked at first, and how often such runs are looked
+# for. Schedulers that are far behind are waited for with fewer checks: each reads whole results.
 COMPLETE_SECONDS = 0.1
+COMPLETE_SHARE = 0.02  # of the time since all tasks were sent
 IDLE_SECONDS = 0.5
 
 log = logger()
@@ -69,7 +74,7 @@ class Generator:
 
     async def run_housekeeping(self) -> None:
         housekeeping = Housekeeping(self._service.bus, self._service.runs)
-        trimmed_at = 0.0
+        trimmed_at = ending_since = 0.0
         while True:
             ending = False
             for record in await self._service.runs.refresh():
@@ -78,16 +83,24 @@ class Generator:
                     # An unreadable record, or a newer version's messages, must not block others.
                     with suppress(NotFound, Unavailable):
                         await housekeeping.complete(record)
-            if time.monotonic() - trimmed_at > TRIM_SECONDS:
+            since_trim = time.monotonic() - trimmed_at
+            if since_trim > SLOW_TRIM_SECONDS or (
+                since_trim > TRIM_SECONDS and await housekeeping.streams_fill()
+            ):
                 await housekeeping.trim()
                 await housekeeping.trim_models()
                 await housekeeping.reject_orphans()
                 trimmed_at = time.monotonic()
+            if not ending:
+                ending_since = time.monotonic()
+            waited = time.monotonic() - ending_since
+            pause = max(COMPLETE_SECONDS, COMPLETE_SHARE * waited) if ending else IDLE_SECONDS
             # The end of a run is looked for as soon as all of its tasks are sent.
             with suppress(TimeoutError):
-                pause = COMPLETE_SECONDS if ending else IDLE_SECONDS
-                await asyncio.wait_for(self._emitter_ended.wait(), pause)
-            self._emitter_ended.clear()
+                await asyncio.wait_for(self._emitter_ended.wait(), min(pause, IDLE_SECONDS))
+            if self._emitter_ended.is_set():
+                self._emitter_ended.clear()
+                ending_since = time.monotonic()
 
     async def watch_for_stuck_runs(self) -> None:
         stuck_runs = StuckRuns(self._service.bus, self._service.runs)

@@ -22,6 +22,10 @@ from shared.messages.events import Event
 from shared.messages.runs import RunRecord, RunState
 from shared.messages.standing import standing_of
 
+TRIMMED_STREAMS = (subjects.TASKS, subjects.RESULTS)
+# 16 MB of TASKS and 64 MB of RESULTS, unless set otherwise.
+SMALL_SHARE = 1 / 32
+
 
 class Housekeeping:
     def __init__(self, bus: Bus, runs: RunBook) -> None:
@@ -31,8 +35,16 @@ class Housekeeping:
         # for them. Results are large, so each is read once.
         self._last_results: dict[tuple[str, str], tuple[int, int]] = {}
 
+    async def streams_fill(self) -> bool:
+        """Whether one of the trimmed streams has more than a small share of what it can hold."""
+        for stream in TRIMMED_STREAMS:
+            info = await self._bus.jetstream.stream_info(stream)
+            if info.state.bytes > SMALL_SHARE * (info.config.max_bytes or 0):
+                return True
+        return False
+
     async def trim(self) -> None:
-        for stream in (subjects.TASKS, subjects.RESULTS):
+        for stream in TRIMMED_STREAMS:
             consumers = {
                 info.name: info
                 for info in await self._bus.jetstream.consumers_info(stream)

@@ -61,6 +61,7 @@ def settings_for(nats_url: str, clickhouse_url: str = "http://127.0.0.1:1") -> S
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorter intervals for what is a constant in production."""
     monkeypatch.setattr(generator, "TRIM_SECONDS", 0.1)
+    monkeypatch.setattr(generator, "SLOW_TRIM_SECONDS", 0.1)
     monkeypatch.setattr(generator, "COMPLETE_SECONDS", 0.05)
     monkeypatch.setattr(emitter, "STANDBY_SECONDS", 0.1)
     monkeypatch.setattr(assignment, "REBALANCE_SECONDS", 0.5)

@@ -114,6 +114,19 @@ async def test_streams_are_trimmed_to_the_last_message_of_active_runs(arena: Are
     await some_sent(arena, runs[0], more_than=before)
 
 
+async def test_a_stream_fills_when_it_has_more_than_a_small_share_of_its_limit(
+    arena: Arena,
+) -> None:
+    housekeeping = Housekeeping(arena.bus, arena.runs)
+    run = await arena.run(schedulers=["greedy"], tasks=30)
+    await publish_run(arena, run, count=6, each=5)
+    assert not await housekeeping.streams_fill()
+    info = await arena.jetstream.stream_info(subjects.RESULTS)
+    limit = info.config.evolve(max_bytes=2 * info.state.bytes)
+    await arena.jetstream.update_stream(limit)
+    assert await housekeeping.streams_fill()
+
+
 async def test_no_message_of_a_completed_run_is_left(arena: Arena) -> None:
     await start_all(arena, "greedy")
     run = await arena.run(schedulers=["greedy"], tasks=300)
