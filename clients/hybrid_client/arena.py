@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +14,23 @@ import pandas as pd
 from pyarrow import csv
 from tqdm import tqdm
 
+from hybrid_client.advice import Advice
 from shared.errors import ArenaError
 from shared.runtime.gateway_client import GatewayClient, retry_while_unavailable
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 POLL_SECONDS = 0.2
+ADVICE_BAR = "{desc}: {percentage:3.0f}% |{bar}| {elapsed}{postfix}"
 # The first columns of a race.
 FIRST_COLUMNS = ["results", "avg_turnaround", "avg_wait", "avg_time", "avg_energy", "avg_cost"]
 
 
 class RunFailed(ArenaError):
     """A run that was waited for will not be completed."""
+
+
+class AdviceFailed(ArenaError):
+    """There will be no answer to a request for advice."""
 
 
 class Arena:
@@ -79,6 +87,29 @@ class Arena:
         rows = self.gateway.get("/api/schedulers")
         columns = ["name", "deployed", "description"]
         return pd.DataFrame(rows, columns=columns).set_index("name")
+
+    def advise(
+        self, jobs: pd.DataFrame | None = None, *, progress: bool = True, **question: Any
+    ) -> Advice:
+        """Ask which scheduler to use, and wait for the answer.
+
+        `jobs`: a trace, with the columns that docs/traces.md names; without it, jobs are generated.
+        `question`: fields of `POST /api/advice`, such as `platform`, `preset`, `load`, `objective`,
+        `schedulers`, `tasks`, `budget_minutes`. The arena must have the lab, as `hybrid up` does.
+        """
+        trace = {} if jobs is None else {"trace": jobs.to_csv(index=False)}
+        name = self.gateway.post("/api/advice", {**trace, **question})["name"]
+        with tqdm(total=1.0, desc=name, bar_format=ADVICE_BAR, disable=not progress) as bar:
+            while True:
+                asked = retry_while_unavailable(lambda: self.gateway.get("/api/advice"))
+                status = next((each for each in asked if each["name"] == name), None)
+                if status is None or status["state"] == "failed":
+                    raise AdviceFailed(status["text"] if status else f"{name} is no longer there")
+                bar.set_postfix_str(status["text"] or status["state"])
+                bar.update(status["share"] - bar.n)
+                if status["state"] == "done":
+                    return Advice(self.gateway.get(f"/api/reports/{name}/report.json"))
+                time.sleep(POLL_SECONDS)
 
 
 class Run:
@@ -152,6 +183,43 @@ class Run:
             for name, each in body["schedulers"].items()
         }
         return pd.DataFrame(series).rename_axis("tasks")
+
+    def fork(
+        self,
+        at: int,
+        changes: Mapping[str, Any] | None = None,
+        takes_over: Mapping[str, str] | None = None,
+    ) -> Run:
+        """A run that shares everything before task `at` with this one, and goes on from there with
+        changed fields of the spec: `fork(500, {"cluster.gpus": 5})`. `takes_over`: by scheduler
+        that this run does not have, the one whose cluster it continues. See docs/whatif.md."""
+        request = {
+            "at": at,
+            "changes": [f"{path}={json.dumps(value)}" for path, value in (changes or {}).items()],
+            "takes_over": dict(takes_over or {}),
+        }
+        record = self._gateway.post(f"/api/runs/{self.id}/fork", request)
+        return Run(self.arena, record["run"])
+
+    def compare(self, other: Run | None = None, first: int | None = None) -> pd.DataFrame:
+        """The figures of each scheduler here and (`..._other`) in another run, from task `first`
+        on. A fork is compared with its parent, and from its first own task on, unless given.
+        `different`: how many tasks finish at another time."""
+        body = self._gateway.get(
+            f"/api/runs/{self.id}/comparison", other=other.id if other else None, first=first
+        )
+        rows = [
+            {
+                "scheduler": name,
+                **(each["figures"] or {}),
+                **{f"{key}_other": value for key, value in (each["other"] or {}).items()},
+                "different": each["different"],
+                "first_different": each["first_different"],
+            }
+            for name, each in body["schedulers"].items()
+        ]
+        counts = {"different": "Int64", "first_different": "Int64"}  # may be missing
+        return pd.DataFrame(rows).set_index("scheduler").astype(counts)
 
     def save_trace(self, path: str | Path, scheduler: str | None = None) -> Path:
         """What every device did and when, to look at in ui.perfetto.dev."""

@@ -73,7 +73,9 @@ class ArenaProcess:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
-            env=os.environ | ({"PYTHONPATH": str(self.source)} if self.source else {}),
+            env={"HYBRID_REPORTS_DIR": str(folder.parent / "reports")}
+            | os.environ
+            | ({"PYTHONPATH": str(self.source)} if self.source else {}),
         )
         first = self._process.stdout.readline()
         if not first:

@@ -16,7 +16,10 @@ from tests.e2e.arena import ArenaProcess, hybrid
 from tests.waiting import PATIENCE
 
 NOTEBOOK = Path("deploy/notebooks/analysis.ipynb")
-CLIENT_NOTEBOOKS = (Path("clients/notebooks/gym.ipynb"), Path("clients/notebooks/client.ipynb"))
+CLIENT_NOTEBOOKS = tuple(
+    Path(f"clients/notebooks/{name}.ipynb")
+    for name in ("gym", "client", "advice", "whatif", "adversary")
+)
 
 
 def running(arena: ArenaProcess) -> Arena:

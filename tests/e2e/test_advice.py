@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hybrid_client import Advice
 from tests.e2e.arena import ArenaProcess, hybrid
 
 NAMES = "eft,cpu_only,oracle,clairvoyant"
@@ -39,6 +40,10 @@ def test_a_clear_case_is_decided_on_generated_jobs(
     expected = sum(waits["cpu_only"]) / 4 - sum(waits["eft"]) / 4
     (loss,) = answer["losses"]
     assert loss["wait_s"]["mean"] == pytest.approx(expected)
+    compared = Advice(told).compared()  # as a notebook shows it
+    assert compared["standing"].to_dict() == {"eft": "best", "cpu_only": "worse"}
+    assert compared["more_wait_s"].to_dict() == pytest.approx({"eft": 0, "cpu_only": expected})
+    assert 1 < compared.loc["cpu_only", "ratio_low"] < compared.loc["cpu_only", "ratio"]
     assert {each["change"] for each in answer["changed"]} >= {"noise 30%", "mostly money"}
     assert answer["bound"]["makespan"]["mean"] >= 1
     page = (folder / "report.html").read_text()

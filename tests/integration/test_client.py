@@ -7,12 +7,14 @@ import json
 from pathlib import Path
 
 import httpx
+import pandas as pd
 import pytest
 
 import hybrid_client
 from hybrid_client import Arena as ClientArena
-from tests.integration.arena import Arena
-from tests.integration.gateway import whole
+from shared.messages.advice import PROGRESS, REQUEST, AdviceProgress, AdviceRequest
+from tests.integration.arena import Arena, eventually
+from tests.integration.gateway import serving, whole
 
 
 async def test_a_run_from_its_start_to_its_results(
@@ -48,6 +50,61 @@ async def test_a_run_from_its_start_to_its_results(
     with client:
         await asyncio.to_thread(in_a_notebook)
     assert "150/150" in capsys.readouterr().err  # the progress bar
+
+
+async def test_a_fork_is_compared_with_its_parent(arena: Arena, http: httpx.AsyncClient) -> None:
+    await arena.start("recorder")
+    await whole(arena, "eft", "greedy")
+    client = ClientArena(str(http.base_url))
+
+    def in_a_notebook() -> None:
+        run = client.start(tasks=120, pace="max", seed=7, workload={"arrival_rate": 60}).wait()
+        same = run.fork(50).wait().compare()
+        assert same["tasks"].tolist() == [70, 70]
+        assert same["different"].tolist() == [0, 0]
+        assert same["first_different"].isna().all()
+        one_gpu = run.fork(50, {"cluster.gpus": 1, "schedulers": ["eft"]}).wait()
+        compared = one_gpu.compare(run, first=0).loc["eft"]
+        own = one_gpu.results("eft").set_index("task_id")
+        parent = run.results("eft").set_index("task_id")
+        assert compared["avg_turnaround"] == pytest.approx(own["turnaround"].mean())
+        assert compared["avg_turnaround_other"] == pytest.approx(parent["turnaround"].mean())
+        different = own.index[own["finish"] != parent["finish"]]
+        assert compared["different"] == len(different) > 0
+        assert compared["first_different"] == different.min() >= 50
+        with pytest.raises(hybrid_client.Refused, match="cluster"):
+            run.fork(50, {"cluster.gpu": 1})
+
+    with client:
+        await asyncio.to_thread(in_a_notebook)
+
+
+async def test_advice_is_refused_where_no_lab_can_answer(
+    arena: Arena, http: httpx.AsyncClient
+) -> None:
+    with (
+        ClientArena(str(http.base_url)) as client,
+        pytest.raises(hybrid_client.Refused, match="HYBRID_REPORTS_DIR"),
+    ):
+        await asyncio.to_thread(client.advise, preset="hpc")
+
+
+async def test_advice_that_fails_in_the_lab_says_why(arena: Arena, tmp_path: Path) -> None:
+    jobs = pd.DataFrame({"size": [100.0], "arrival_time": [0.5]})
+    settings = arena.settings.model_copy(update={"reports_dir": tmp_path})
+    async with serving(settings) as http:
+        with ClientArena(str(http.base_url)) as client:
+            asking = asyncio.create_task(
+                asyncio.to_thread(client.advise, jobs, schedulers=["eft"], progress=False)
+            )
+            request = await eventually(lambda: next(tmp_path.glob(f"*/{REQUEST}"), None))
+            asked = AdviceRequest.model_validate_json(request.read_text())
+            assert (asked.trace, asked.schedulers) == ("size,arrival_time\n100.0,0.5\n", ("eft",))
+            # What the lab writes when it cannot read the jobs.
+            failed = AdviceProgress(state="failed", text="jobs.csv: no column memory_required")
+            (request.parent / PROGRESS).write_text(failed.model_dump_json())
+            with pytest.raises(hybrid_client.AdviceFailed, match="no column memory_required"):
+                await asking
 
 
 async def test_what_goes_wrong_is_said(arena: Arena, http: httpx.AsyncClient) -> None:
