@@ -283,7 +283,13 @@ def follow(
     rows = np.arange(len(tasks)) if order is None else order
     columns = (rows, device, cpu, gpu, rest, real.gpu_time, real.cpu_time)
     lists = [rows.tolist(), *(column[rows].tolist() for column in columns[1:])]
-    for row, chosen, host, *parts in zip(*lists, strict=True):
+    wide = tasks.width is not None
+    for row, chosen, host, on_gpu, on_cpu, real_gpu, real_cpu in zip(*lists, strict=True):
         tracker.arrive(row)
-        tracker.place_parts(chosen, host, (parts[0], parts[1]), (parts[2], parts[3]))
+        if wide or (real_gpu > 0) == (real_cpu > 0):
+            tracker.place_parts(chosen, host, (on_gpu, on_cpu), (real_gpu, real_cpu))
+        elif real_gpu > 0:
+            tracker.place_whole(chosen, on_gpu, real_gpu)
+        else:
+            tracker.place_whole(host, on_cpu, real_cpu)
     tracker.finish_batch()
