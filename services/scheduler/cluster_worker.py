@@ -1,8 +1,9 @@
 """Workers of cluster policies: a run's batches are placed in order, each on the cluster as the
 previous batch left it.
 
-A worker keeps a copy of the cluster, which its own decisions move forward. Replicas take turns: the
-one that has placed a batch sends its copy to the others. A worker without a copy (after a start, or
+A worker keeps a copy of the cluster, which its own decisions move forward. Replicas take turns: a
+worker that waits for its turn says so, and the one that has placed a batch sends its copy to those
+that wait. A worker without a copy (after a start, or
 when a replica died) uses the checkpoint that the simulator stored with the last results. If no
 worker places the next batch, a waiting one reads it from the stream and places it. All replicas
 make the same decisions, so it does no harm if two of them place the same batch.
@@ -42,8 +43,10 @@ from shared.runtime.logs import logger
 # A batch that nobody has placed for this long is taken over; longer if batches take longer.
 TAKEOVER_SECONDS = 1.0
 TAKEOVER_FACTOR = 3.0
-# How often a waiting worker looks at the checkpoint.
+# How often a waiting worker looks at the checkpoint, and says that it waits.
 CHECK_SECONDS = 0.25
+# For how long after that the other workers send their copies.
+LISTENER_SECONDS = 5.0
 # Runs whose cluster is kept; that of others is read from the bus.
 CACHED_RUNS = 16
 
@@ -113,6 +116,8 @@ class ClusterWorker(Worker):
         self._models = models
         self._copies: BoundedDict[str, ClusterCopy] = BoundedDict(CACHED_RUNS)
         self._copy_updated = asyncio.Event()
+        self._announced_at: BoundedDict[str, float] = BoundedDict(CACHED_RUNS)
+        self._listener_until: BoundedDict[str, float] = BoundedDict(CACHED_RUNS)
         self._prepare_seconds = 0.0
 
     def _policy_of(self, run: str) -> ClusterPolicy:
@@ -145,11 +150,17 @@ class ClusterWorker(Worker):
         return decided
 
     async def on_placed(self, subject: str, body: bytes) -> None:
-        """Another worker has placed a batch: take its copy of the cluster."""
+        """Another worker has placed a batch: take its copy of the cluster. Or it waits for one:
+        send ours, now and after our next batches."""
         run = subjects.run_of(subject)
         known = self._copies.get(run)
         try:
             state = json.loads(body)
+            if "waits" in state:
+                if state["waits"] != self._service.instance:
+                    self._listener_until[run] = time.monotonic() + LISTENER_SECONDS
+                    await self._send_copy(run)
+                return
             next_batch = int(state["next_batch"])
             if known is None or known.next_batch >= next_batch:
                 return  # this run's batches do not come here, or the worker's own message
@@ -219,10 +230,29 @@ class ClusterWorker(Worker):
             elif time.monotonic() - since > timeout:
                 await self._take_over(run, copy, spec)
                 continue
+            await self._announce(run)
             try:
                 await asyncio.wait_for(self._copy_updated.wait(), CHECK_SECONDS)
             except TimeoutError:
                 await self._load_checkpoint(run, spec)
+
+    async def _announce(self, run: str) -> None:
+        """Say that this worker waits for the copy of another one."""
+        now = time.monotonic()
+        if now - self._announced_at.get(run, 0.0) >= CHECK_SECONDS:
+            self._announced_at[run] = now
+            await self._broadcast(run, {"waits": self._service.instance})
+
+    async def _send_copy(self, run: str) -> None:
+        """Send the cluster to the workers that wait for it, if there are any: for one worker alone
+        it would cost as much as small decisions."""
+        copy = self._copies.get(run)
+        if copy is not None and time.monotonic() < self._listener_until.get(run, 0.0):
+            await self._broadcast(run, {"next_batch": copy.next_batch, **copy.state()})
+
+    async def _broadcast(self, run: str, message: dict[str, Any]) -> None:
+        subject = subjects.placed(run, self._name)
+        await self._service.bus.broadcast(subject, json.dumps(message).encode())
 
     async def _take_over(self, run: str, copy: ClusterCopy, spec: RunSpec) -> None:
         """Place a batch whose worker has died. If it cannot be read, this worker's own batch is
@@ -248,9 +278,7 @@ class ClusterWorker(Worker):
             return
         self._remember(run, after)
         self.count(decided, seconds)
-        state = {"next_batch": after.next_batch, **after.state()}
-        subject = subjects.placed(run, self._name)
-        await self._service.bus.broadcast(subject, json.dumps(state).encode())
+        await self._send_copy(run)
 
     async def _place_or_report(
         self, batch: Batch, copy: ClusterCopy, spec: RunSpec, prepared: Any, version: int

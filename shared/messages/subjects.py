@@ -37,7 +37,8 @@ def results(run: str, scheduler: str) -> str:
 
 
 def placed(run: str, scheduler: str) -> str:
-    """Between the workers of a cluster policy: the cluster after a batch. Not stored."""
+    """Between the workers of a cluster policy: that one waits for its turn, or the cluster after a
+    batch. Not stored."""
     return f"placed.{run}.{scheduler}"
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
+from nats.aio.msg import Msg
 
 from services.scheduler.cluster_worker import ClusterCopy, place
 from services.scheduler.policies.eft import EarliestFinish
@@ -119,6 +121,25 @@ async def test_three_workers_take_turns(arena: Arena) -> None:
     done = [decided_tasks(worker) for worker in workers]
     assert sum(done) == 600
     assert min(done) > 0
+
+
+async def test_a_worker_sends_its_copy_only_to_those_that_wait(arena: Arena) -> None:
+    await arena.schedulers("eft")
+    run = await arena.run(schedulers=["eft"], **SPEC)
+    heard: list[dict[str, object]] = []
+
+    async def on_placed(message: Msg) -> None:
+        heard.append(json.loads(message.data))
+
+    subject = subjects.placed(run.run, "eft")
+    await arena.bus.listen(subject, on_placed)
+    await send_tasks(arena, run, 5)
+    await decided(arena, run, "eft", 5)
+    assert heard == []
+    await arena.bus.broadcast(subject, b'{"waits": "another worker"}')
+    await eventually(lambda: [each.get("next_batch") for each in heard], equals=[None, 5])
+    await more_tasks(arena, run, 1, start=5)
+    await eventually(lambda: [each.get("next_batch") for each in heard], equals=[None, 5, 6])
 
 
 async def test_a_batch_whose_worker_died_is_taken_over(arena: Arena, tmp_path: Path) -> None:
