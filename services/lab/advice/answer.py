@@ -239,16 +239,16 @@ def headline(answer: Answer) -> str:
 
 def recommendation(verdict: Verdict) -> str:
     equal = [n for n in [verdict.best, *verdict.named("equal")] if n != verdict.recommended]
-    as_good = f"; {', '.join(equal)} would do as well (within {INDIFFERENT:.0%})" if equal else ""
+    as_well = "as well" if verdict.decided else f"as well as {verdict.recommended}"
+    as_good = f"; {', '.join(equal)} would do {as_well} (within {INDIFFERENT:.0%})" if equal else ""
     if verdict.decided:
         close = verdict.named("not better")
         behind = f"; {', '.join(close)} may be equal or worse, but hardly better" if close else ""
         return f"Use {verdict.recommended}{as_good}{behind}."
     candidates = to_use(verdict)
     if not candidates:
-        unclear = [verdict.best, *verdict.named("unknown")]
         return (
-            f"The data do not show which of {', '.join(unclear)} is best{as_good}; "
+            f"The data do not show which of {', '.join(_unclear(verdict))} is best{as_good}; "
             f"{verdict.best} had the smallest mean."
         )
     following = next(each for each in verdict.compared if each.standing == "worse")
@@ -265,8 +265,13 @@ def to_use(verdict: Verdict) -> list[str]:
     """The recommended one, or the few that tie when all others are worse; otherwise none."""
     if verdict.decided:
         return [verdict.recommended]
-    unclear = [verdict.best, *verdict.named("unknown")]
+    unclear = _unclear(verdict)
     return unclear if len(unclear) <= FEW and verdict.named("worse") else []
+
+
+def _unclear(verdict: Verdict) -> list[str]:
+    """Those of which any may be best. For all that are as good as the best: the simplest."""
+    return [verdict.recommended, *verdict.named("unknown")]
 
 
 def numbers(answer: Answer) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class Measured:
     cases: list[CaseResult] = field(default_factory=list)
     not_tried: list[Case] = field(default_factory=list)
     seconds: float = 0.0
-    seconds_per_run: float = 0.0
+    seconds_per_run: float = 0.0  # of the question itself, without the cases
     ended_by: str = "the answer"  # or: the budget, the user, nothing more to vary
 
 
@@ -71,19 +71,23 @@ class Measurement:
         self._gateway, self._store = gateway, store
         self._report, self._stopping, self._first_seed = report, stopping, first_seed
         self._started = time.monotonic()
-        self._longest_run = 0.0
+        # The next run has the same schedulers or fewer.
+        self._last_run = 0.0
 
     def measure(self) -> Measured:
         measured = Measured(self._no_samples(BASE_CASE))
         try:
-            self._answer(measured)
+            try:
+                self._answer(measured)
+            finally:
+                runs = max(len(measured.samples.runs), 1)
+                measured.seconds_per_run = (time.monotonic() - self._started) / runs
             if measured.verdict is not None:
                 self._vary(measured, measured.verdict)
         except _BudgetEnded:
             measured.ended_by = "the user" if self._stopping.is_set() else "the budget"
             measured.verdict = measured.verdict or self._judged(measured.samples)
         measured.seconds = time.monotonic() - self._started
-        measured.seconds_per_run = measured.seconds / max(len(measured.samples.runs), 1)
         return measured
 
     def _answer(self, measured: Measured) -> None:
@@ -154,7 +158,7 @@ class Measurement:
 
     def _would_exceed(self, share: float) -> bool:
         spent = time.monotonic() - self._started
-        return spent + self._longest_run > share * self._budget
+        return spent + self._last_run > share * self._budget
 
     def _run(self, case: Case, seed: int, names: tuple[str, ...], samples: Samples) -> None:
         """One run; with the Oracle if a scheduler learns from it."""
@@ -177,7 +181,7 @@ class Measurement:
             self._gateway.post("/api/simulation/stop", run=run)
             raise
         samples.add(self._store, record, seed, self._jobs.stretch)
-        self._longest_run = max(self._longest_run, time.monotonic() - started)
+        self._last_run = time.monotonic() - started
 
     def _start(self, spec: RunSpec) -> str:
         data = spec.model_dump(mode="json")

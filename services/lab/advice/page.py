@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from services.lab.advice.answer import Answer, Changed, headline, numbers, to_use, undecided_note
-from services.lab.advice.verdict import Compared
+from services.lab.advice.verdict import Compared, Verdict
 from services.lab.reports.document import Block, Document, Section, Table, Text
 from services.lab.reports.formatting import counted, listed, number, plus_minus, with_interval
 from services.lab.reports.report import write_document
@@ -115,7 +115,7 @@ def _alternatives(answer: Answer) -> list[Block]:
         loss = losses.get(each.scheduler)
         rows.append(
             [
-                each.scheduler + (f" ({_mark(answer)})" if loss is None else ""),
+                each.scheduler + _mark(verdict, each),
                 WORDS[each.standing],
                 "1" if each.ratio is None else with_interval(each.ratio),
                 _duration(loss.wait_s) if loss else f"(waits {_duration(answer.wait_s)})",
@@ -144,9 +144,10 @@ def _alternatives(answer: Answer) -> list[Block]:
     return [Table(headers, rows, text_columns=(0, 1)), Text(note)]
 
 
-def _mark(answer: Answer) -> str:
-    decided = answer.verdict is not None and answer.verdict.decided
-    return "recommended" if decided else "smallest mean"
+def _mark(verdict: Verdict, each: Compared) -> str:
+    if verdict.decided:
+        return " (recommended)" if each.scheduler == verdict.recommended else ""
+    return " (smallest mean)" if each.scheduler == verdict.best else ""
 
 
 def _changes(answer: Answer) -> list[Block]:

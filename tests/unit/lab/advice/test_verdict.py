@@ -128,3 +128,20 @@ def test_a_tie_of_all_is_no_answer() -> None:
     verdict = judge({"predictive": first, "attention_agent": times(first, 1.0, 0.3, 2)})
     assert recommendation(verdict).startswith("The data do not show which of ")
     assert to_use(verdict) == []
+
+
+def test_without_a_decision_the_simplest_of_those_as_good_as_the_best_is_named() -> None:
+    first = around(10, 0.1)
+    verdict = judge(
+        {
+            "attention_agent": first,
+            "eft": times(first, 1.002, 0.002, 2),
+            "predictive": times(first, 1.1, 0.5, 3),
+            "greedy": times(first, 2, 0.05, 4),
+        }
+    )
+    assert verdict.best == "attention_agent"
+    assert to_use(verdict) == ["eft", "predictive"]
+    text = recommendation(verdict)
+    assert text.startswith("Use eft or predictive: the data do not show which of them is best; ")
+    assert "; attention_agent would do as well as eft (within 2%); next is greedy, " in text
