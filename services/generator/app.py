@@ -27,7 +27,8 @@ def make(settings: Settings) -> Service:
     generator = Generator(service, counters)
     service.background += [
         generator.follow_runs,
-        generator.run_housekeeping,
+        generator.complete_runs,
+        generator.trim_streams,
         generator.watch_for_stuck_runs,
     ]
     service.closing.append(generator.close)

@@ -72,35 +72,37 @@ class Generator:
         _, task = self._emitters.pop(run)
         await cancel(task)
 
-    async def run_housekeeping(self) -> None:
+    async def complete_runs(self) -> None:
+        """The end of a run is looked for as soon as all of its tasks are sent."""
         housekeeping = Housekeeping(self._service.bus, self._service.runs)
-        trimmed_at = ending_since = 0.0
+        ending_since = 0.0
         while True:
-            ending = False
+            pause = IDLE_SECONDS
             for record in await self._service.runs.refresh():
                 if record.state == RunState.RUNNING and self._may_be_complete(record):
-                    ending = ending or not record.spec.submitted
+                    if not record.spec.submitted:
+                        waited = time.monotonic() - ending_since
+                        pause = min(max(COMPLETE_SECONDS, COMPLETE_SHARE * waited), IDLE_SECONDS)
                     # An unreadable record, or a newer version's messages, must not block others.
                     with suppress(NotFound, Unavailable):
                         await housekeeping.complete(record)
-            since_trim = time.monotonic() - trimmed_at
-            if since_trim > SLOW_TRIM_SECONDS or (
-                since_trim > TRIM_SECONDS and await housekeeping.streams_fill()
-            ):
-                await housekeeping.trim()
-                await housekeeping.trim_models()
-                await housekeeping.reject_orphans()
-                trimmed_at = time.monotonic()
-            if not ending:
-                ending_since = time.monotonic()
-            waited = time.monotonic() - ending_since
-            pause = max(COMPLETE_SECONDS, COMPLETE_SHARE * waited) if ending else IDLE_SECONDS
-            # The end of a run is looked for as soon as all of its tasks are sent.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._emitter_ended.wait(), min(pause, IDLE_SECONDS))
-            if self._emitter_ended.is_set():
-                self._emitter_ended.clear()
+                await asyncio.wait_for(self._emitter_ended.wait(), pause)
                 ending_since = time.monotonic()
+            self._emitter_ended.clear()
+
+    async def trim_streams(self) -> None:
+        housekeeping = Housekeeping(self._service.bus, self._service.runs)
+        while True:
+            await housekeeping.trim()
+            await housekeeping.trim_models()
+            await housekeeping.reject_orphans()
+            trimmed_at = time.monotonic()
+            await asyncio.sleep(TRIM_SECONDS)
+            while time.monotonic() - trimmed_at < SLOW_TRIM_SECONDS:
+                if await housekeeping.streams_fill():
+                    break
+                await asyncio.sleep(TRIM_SECONDS)
 
     async def watch_for_stuck_runs(self) -> None:
         stuck_runs = StuckRuns(self._service.bus, self._service.runs)
