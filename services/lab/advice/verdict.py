@@ -45,7 +45,7 @@ class Compared:
 class Verdict:
     best: str  # with the smallest mean
     recommended: str  # the best, or a simpler one that is as good
-    compared: list[Compared]  # smallest mean first
+    compared: list[Compared]  # the best first, then by ratio
     units: int
     confidence: float  # of each interval, so that all together have 95 %
 
@@ -76,6 +76,8 @@ def judge(
         unknown = standing == "unknown"
         needed = _units_needed(values[name], values[best], confidence) if unknown else None
         compared.append(Compared(name, standing, means[name], beside, needed))
+    # Not by the means: those of excluded ones are over fewer units.
+    compared[1:] = sorted(compared[1:], key=_mean_ratio)
     as_good = [best, *(each.scheduler for each in compared if each.standing == "equal")]
     simplest = min(as_good, key=lambda name: (name in LEARNERS, as_good.index(name)))
     return Verdict(best, simplest, compared, len(values[best]), confidence)
@@ -89,6 +91,10 @@ def _standing(beside: Estimate | None) -> Standing:
             return "equal"
         return "worse" if beside.low > 1 else "not better"
     return "unknown"
+
+
+def _mean_ratio(each: Compared) -> float:
+    return each.ratio.mean if each.ratio else math.inf
 
 
 def _units_needed(first: Values, second: Values, confidence: float) -> int | None:

@@ -145,3 +145,13 @@ def test_without_a_decision_the_simplest_of_those_as_good_as_the_best_is_named()
     text = recommendation(verdict)
     assert text.startswith("Use eft or predictive: the data do not show which of them is best; ")
     assert "; attention_agent would do as well as eft (within 2%); next is greedy, " in text
+
+
+def test_an_excluded_one_that_is_closer_is_the_next_one() -> None:
+    good = around(10, 0.1)
+    # It took part in the first units only, which happened to be the longest.
+    first = {unit: value * (3 if unit < 4 else 1) for unit, value in good.items()}
+    close = {unit: 1.2 * first[unit] for unit in range(4)}
+    values = {"eft": first, "greedy": times(first, 1.7, 0.05, 2), "least_loaded": close}
+    verdict = judge(values, looks=4, excluded=frozenset({"least_loaded"}))
+    assert [each.scheduler for each in verdict.compared] == ["eft", "least_loaded", "greedy"]
