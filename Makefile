@@ -172,6 +172,10 @@ bench-policies: setup ## Measure policies that see their cluster: cost, throughp
 bench-learning: setup ## Measure what the learners reach over five seeds (ten minutes); prints JSON
 	@$(BIN)/python -m tests.bench.learning $(ARGS)
 
+.PHONY: bench-advice
+bench-advice: setup ## Compare all schedulers in the three cases of docs/advice.md, on fresh seeds (ten minutes); prints JSON
+	@$(BIN)/python -m tests.bench.advice $(ARGS)
+
 .PHONY: bench-websocket
 bench-websocket: setup ## Measure 200 viewers of one run: message sizes, the gateway's CPU; prints JSON
 	@$(BIN)/python -m tests.bench.websocket $(ARGS)
