@@ -115,8 +115,8 @@ def _alternatives(answer: Answer) -> list[Block]:
         loss = losses.get(each.scheduler)
         rows.append(
             [
-                each.scheduler + _mark(verdict, each),
-                WORDS[each.standing],
+                each.scheduler,
+                WORDS[each.standing] + _mark(verdict, each),
                 "1" if each.ratio is None else with_interval(each.ratio),
                 _duration(loss.wait_s) if loss else f"(waits {_duration(answer.wait_s)})",
                 plus_minus(loss.wait_hours_a_month) if loss else "",

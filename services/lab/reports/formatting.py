@@ -9,6 +9,9 @@ from services.lab.experiments.tables import RECOVERY_RATIO
 from services.lab.reports.statistics import Estimate
 from shared.domain.schedulers import REFERENCES
 
+# What is left of a difference between equal sums of seconds, joules or dollars.
+ROUNDING_ERROR = 1e-12
+
 NEAR_ORACLE = f"within {100 * (RECOVERY_RATIO - 1):.0f} % of the Oracle"
 
 
@@ -16,7 +19,7 @@ def number(value: float | None, digits: int = 3) -> str:
     """Significant digits; an exponent only for very large and very small values."""
     if value is None or not math.isfinite(value):
         return "–"
-    if value == 0:
+    if abs(value) < ROUNDING_ERROR:
         return "0"
     size = math.floor(math.log10(abs(value)))
     if size >= 6 or size < -4:

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from services.lab.reports.formatting import with_interval
+from services.lab.reports.formatting import number, plus_minus
 from services.lab.reports.statistics import Estimate
 
 
 @pytest.mark.parametrize(
-    ("mean", "low", "high", "text"),
+    ("value", "text"),
     [
-        (1.0176, 1.0, 1.1, "1.02 [1.00, 1.10]"),
-        (1.0176, 1.0155, 1.0197, "1.018 [1.016, 1.020]"),
-        (1.0176, 1.01752, 1.01768, "1.0176 [1.0175, 1.0177]"),
-        (2.0, 2.0, 2.0, "2.00 [2.00, 2.00]"),
-        (2.0, None, None, "2.00"),
+        (18.346, "18.3"),
+        (1234567.0, "1.23e6"),
+        (0.0000123, "1.23e-5"),
+        (-0.5, "-0.500"),
+        (3.6e-20, "0"),
+        (None, "–"),
     ],
 )
-def test_an_interval_is_shown_to_have_a_width(
-    mean: float, low: float | None, high: float | None, text: str
-) -> None:
-    assert with_interval(Estimate(mean, low, high, 5)) == text
+def test_a_number_has_few_digits(value: float | None, text: str) -> None:
+    assert number(value) == text
 
 
-def test_the_unit_follows_the_mean() -> None:
-    assert with_interval(Estimate(1561.2, 1537.4, 1585.3, 5), "s") == "1,561 s [1,537, 1,585]"
+def test_equal_sums_of_different_order_have_no_difference() -> None:
+    assert plus_minus(Estimate(-6.4e-16, -5e-15, 3.8e-15, 6)) == "0 ± 0"
