@@ -34,6 +34,10 @@ class Housekeeping:
         # By run and scheduler, for running runs: the sequences of the last tasks and of the results
         # for them. Results are large, so each is read once.
         self._last_results: dict[tuple[str, str], tuple[int, int]] = {}
+        # By stream and subject: the sequence up to which it was purged last. To purge again would
+        # remove nothing, but NATS then forgets which messages it is to redeliver until `ack_wait`
+        # has passed once more, so that the batch of a worker that died may wait for ever.
+        self._purged: dict[tuple[str, str], int] = {}
 
     async def streams_fill(self) -> bool:
         """Whether one of the trimmed streams has more than a small share of what it can hold."""
@@ -54,7 +58,10 @@ class Housekeeping:
             has_room = info.state.bytes < (info.config.max_bytes or 0) / 2
             # After the subjects: a run is in the run book before its first message is published.
             records = {record.run: record for record in await self._runs.refresh()}
-            for subject, count in (info.state.subjects or {}).items():
+            counts = info.state.subjects or {}
+            for key in [key for key in self._purged if key[0] == stream and key[1] not in counts]:
+                del self._purged[key]
+            for subject, count in counts.items():
                 run = subjects.run_of(subject)
                 record = records.get(run)
                 floor = _processed_up_to(stream, subject, record, consumers, has_room)
@@ -104,6 +111,8 @@ class Housekeeping:
         await jetstream.delete_msg(subjects.DECISIONS, sequence)
 
     async def _trim_subject(self, stream: str, subject: str, floor: int, keep_last: bool) -> None:
+        if self._purged.get((stream, subject)) == floor + 1:
+            return
         # The last readable message: a run cannot continue from an unreadable one.
         last = await self._bus.last_message(subject, stream, STATE_READERS[stream])
         if last is None:
@@ -114,7 +123,9 @@ class Housekeeping:
             before = last.sequence
         else:
             before = last.sequence + 1
-        await self._bus.jetstream.purge_stream(stream, seq=before, subject=subject)
+        if self._purged.get((stream, subject)) != before:
+            await self._bus.jetstream.purge_stream(stream, seq=before, subject=subject)
+            self._purged[stream, subject] = before
 
     async def _in_flight(self, stream: str, run: str) -> bool:
         """Whether more results of a finished run will be published, which need its state."""

@@ -127,6 +127,33 @@ async def test_a_stream_fills_when_it_has_more_than_a_small_share_of_its_limit(
     assert await housekeeping.streams_fill()
 
 
+async def test_trimming_does_not_keep_a_message_from_being_redelivered(arena: Arena) -> None:
+    """NATS forgets with every purge, even of nothing, what it is to redeliver."""
+    durable = subjects.scheduler_durable("greedy")
+    consumer = streams.durable(durable, "tasks.*", arena.settings)
+    await arena.bus.ensure_consumer(subjects.TASKS, consumer.evolve(ack_wait=3600))
+    await arena.start("recorder")
+    run = await arena.run(schedulers=["greedy"], tasks=30)
+    await publish_run(arena, run, count=6, each=5)
+    await all_acknowledged(arena, subjects.TASKS, "recorder")
+    housekeeping = Housekeeping(arena.bus, arena.runs)
+    worker = await arena.jetstream.pull_subscribe_bind(durable, subjects.TASKS)
+    (message,) = await worker.fetch(1, timeout=60)
+    await message.ack()
+    (message,) = await worker.fetch(1, timeout=60)
+    await eventually(
+        lambda: arena.jetstream.consumer_info(subjects.TASKS, durable),
+        accept=lambda info: (info.num_ack_pending, info.ack_floor.stream_seq) == (1, 1),
+    )
+    await housekeeping.trim()
+    assert await arena.count(subjects.TASKS) == 5
+    await message.nak()
+    for _ in range(3):
+        await housekeeping.trim()
+    (again,) = await worker.fetch(1, timeout=60)
+    assert again.data == message.data
+
+
 async def test_no_message_of_a_completed_run_is_left(arena: Arena) -> None:
     await start_all(arena, "greedy")
     run = await arena.run(schedulers=["greedy"], tasks=300)
