@@ -245,13 +245,12 @@ def recommendation(verdict: Verdict) -> str:
         close = verdict.named("not better")
         behind = f"; {', '.join(close)} may be equal or worse, but hardly better" if close else ""
         return f"Use {verdict.recommended}{as_good}{behind}."
-    candidates = to_use(verdict)
-    if not candidates:
+    candidates, following = to_use(verdict), verdict.next_worse
+    if not candidates or following is None:
         return (
             f"The data do not show which of {', '.join(_unclear(verdict))} is best{as_good}; "
             f"{verdict.best} had the smallest mean."
         )
-    following = next(each for each in verdict.compared if each.standing == "worse")
     beside = following.ratio
     assert beside is not None  # or it would not be known to be worse
     return (
@@ -266,7 +265,7 @@ def to_use(verdict: Verdict) -> list[str]:
     if verdict.decided:
         return [verdict.recommended]
     unclear = _unclear(verdict)
-    return unclear if len(unclear) <= FEW and verdict.named("worse") else []
+    return unclear if len(unclear) <= FEW and verdict.next_worse else []
 
 
 def _unclear(verdict: Verdict) -> list[str]:

@@ -57,9 +57,8 @@ def _summary(answer: Answer) -> list[str]:
         lines.append(undecided_note(answer))
     if verdict is None:
         return lines
-    behind = [each for each in verdict.compared if each.standing == "worse"]
-    if behind:
-        lines.append(_next(answer, behind[0]))
+    if verdict.next_worse is not None:
+        lines.append(_next(answer, verdict.next_worse))
     lines += _bound(answer)
     changing = [each.change for each in answer.changed if each.changes]
     unclear = [each.change for each in answer.changed if each.changes is None]

@@ -56,6 +56,13 @@ class Verdict:
     def decided(self) -> bool:
         return not self.named("unknown")
 
+    @property
+    def next_worse(self) -> Compared | None:
+        """The first whose interval shows that it is worse. It need not be the first that was
+        excluded: that one was worse than what was best then."""
+        worse = (each for each in self.compared if each.standing == "worse")
+        return next((each for each in worse if _standing(each.ratio) == "worse"), None)
+
     def of(self, scheduler: str) -> Compared:
         return next(each for each in self.compared if each.scheduler == scheduler)
 

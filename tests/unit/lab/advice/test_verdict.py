@@ -155,3 +155,21 @@ def test_an_excluded_one_that_is_closer_is_the_next_one() -> None:
     values = {"eft": first, "greedy": times(first, 1.7, 0.05, 2), "least_loaded": close}
     verdict = judge(values, looks=4, excluded=frozenset({"least_loaded"}))
     assert [each.scheduler for each in verdict.compared] == ["eft", "least_loaded", "greedy"]
+
+
+def test_one_that_was_excluded_is_the_next_one_only_if_it_is_worse_now() -> None:
+    first = around(10, 0.1)
+    values = {
+        "eft": first,
+        "predictive": times(first, 1.05, 0.3, 2),
+        "least_loaded": dict([*times(first, 1.4, 0.9, 3).items()][:3]),
+        "greedy": times(first, 3, 0.05, 4),
+    }
+    verdict = judge(values, excluded=frozenset({"least_loaded"}))
+    beside = verdict.of("least_loaded").ratio
+    assert beside is not None
+    assert beside.low is not None
+    assert beside.low < 1
+    assert verdict.of("least_loaded").standing == "worse"
+    assert verdict.next_worse is not None
+    assert verdict.next_worse.scheduler == "greedy"
