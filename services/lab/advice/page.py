@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from services.lab.advice.answer import Answer, Changed, headline, numbers, to_use, undecided_note
@@ -117,7 +118,9 @@ def _alternatives(answer: Answer) -> list[Block]:
                 each.scheduler,
                 WORDS[each.standing] + _mark(verdict, each),
                 "1" if each.ratio is None else with_interval(each.ratio),
-                _duration(loss.wait_s) if loss else f"(waits {_duration(answer.wait_s)})",
+                _duration(loss.wait_s, plus_minus)
+                if loss
+                else f"(waits {_duration(answer.wait_s, plus_minus)})",
                 plus_minus(loss.wait_hours_a_month) if loss else "",
                 plus_minus(loss.kwh_a_month) if loss else "",
                 plus_minus(loss.dollars_a_month) if loss else "",
@@ -185,16 +188,16 @@ def _foundations(answer: Answer, command: str) -> list[Block]:
     return [Text(" ".join(answer.rests_on)), Text(method), Text(command, "code")]
 
 
-def _duration(value: Estimate | None) -> str:
+def _duration(value: Estimate | None, text: Callable[[Estimate, str], str] = with_interval) -> str:
     """In minutes from a minute on."""
     if value is None:
         return "–"
     if abs(value.mean) < 60:
-        return with_interval(value, "s")
+        return text(value, "s")
     minutes = Estimate(
         value.mean / 60,
         None if value.low is None else value.low / 60,
         None if value.high is None else value.high / 60,
         value.n,
     )
-    return with_interval(minutes, "min")
+    return text(minutes, "min")

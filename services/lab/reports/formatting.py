@@ -39,14 +39,15 @@ def with_interval(value: Estimate | None, unit: str = "") -> str:
     return f"{text} [{', '.join(number(end, digits) for end in ends)}]" if ends else text
 
 
-def plus_minus(value: Estimate | None) -> str:
+def plus_minus(value: Estimate | None, unit: str = "") -> str:
     """`18.3 ± 0.42` for a table."""
     if value is None:
         return "–"
-    if value.high is None:
-        return number(value.mean)
-    half = value.high - value.mean
-    return f"{number(value.mean)} ± {number(half, 2 if half > abs(value.mean) / 50 else 1)}"
+    text = number(value.mean)
+    if value.high is not None:
+        half = value.high - value.mean
+        text += f" ± {number(half, 2 if half > abs(value.mean) / 50 else 1)}"
+    return f"{text} {unit}".rstrip()
 
 
 def p_value(p: float | None) -> str:
